@@ -1,0 +1,42 @@
+# The front door. Every target sets up what it needs in .venv; nothing else is touched.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test quick lint bench docs clean
+
+demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
+	$(PY) examples/demo.py
+
+test: $(VENV)/.test lint  ## every test, also the slow ones
+	$(PY) -m pytest
+
+quick: $(VENV)/.test  ## the quick tests only
+	$(PY) -m pytest -m "not slow"
+
+lint: $(VENV)/.test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memory
+	$(PY) -m benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(PIP) --editable ".[test]"
+	touch $@ $(VENV)/.core
+
+$(VENV)/.bench: $(VENV)/.test pyproject.toml
+	$(PIP) --editable ".[test,bench]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist

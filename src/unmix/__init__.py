@@ -1,0 +1,65 @@
+"""unmix finds the hidden parts of data: X ≈ Z U.
+
+One loop, one contract for a model, every model of the field. See `unmix.models()` for the list.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# The one list of models: name → module. A model is imported when it is first asked for.
+_MODELS = {
+    "PCA": "unmix.linear.pca",
+    "FactorAnalysis": "unmix.linear.factor_analysis",
+    "RobustPCA": "unmix.linear.robust_pca",
+    "KMeans": "unmix.cluster.kmeans",
+    "GaussianMixture": "unmix.mixture.gaussian",
+    "NMF": "unmix.nonneg.nmf",
+    "LatentDirichletAllocation": "unmix.topic.lda",
+}
+_OTHERS = {
+    "Model": "unmix.model",
+    "load": "unmix.model",
+    "config": "unmix.engine.config",
+    "get_config": "unmix.engine.config",
+    "set_config": "unmix.engine.config",
+}
+
+__all__ = [*_MODELS, *_OTHERS, "models"]
+
+if TYPE_CHECKING:
+    from unmix.cluster.kmeans import KMeans
+    from unmix.engine.config import config, get_config, set_config
+    from unmix.linear.factor_analysis import FactorAnalysis
+    from unmix.linear.pca import PCA
+    from unmix.linear.robust_pca import RobustPCA
+    from unmix.mixture.gaussian import GaussianMixture
+    from unmix.model import Model, load
+    from unmix.nonneg.nmf import NMF
+    from unmix.topic.lda import LatentDirichletAllocation
+
+
+def models() -> dict[str, type[Model]]:
+    """Return every model by name.
+
+    Returns
+    -------
+    models : dict
+        Class by name, in the order of the documentation.
+    """
+    return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODELS.get(name) or _OTHERS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'unmix' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""The one loop of the project, and what it runs on: blocks, sources, runners, trace, checkpoints, acceleration."""

@@ -1,0 +1,209 @@
+"""The Dask runner: blocks and their z stay in the workers' memory.
+
+The rows of each run are made by a task, so that a lost worker's rows can be made again. A pass submits one task per
+worker thread with the runs that it holds and the parts inline, and brings the runs' statistics back; they are added on
+the client in the order of the runs. Each pass groups anew by who holds what, so a worker that dies costs a
+recomputation and nothing else: z is the result of the pass before, which Dask makes again from its own past.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from unmix.engine import tree
+from unmix.engine.config import Settings
+from unmix.engine.layout import Run
+from unmix.engine.rows import Rows, Rules, Seen, apply, sweep
+from unmix.engine.runners import blas
+
+
+def active_client(start: bool) -> Any:
+    """The client that is active; else, if asked to, one on this machine that lives as long as the process."""
+    try:
+        from distributed import Client, default_client
+    except ImportError:
+        if not start:
+            return None
+        raise ImportError("runner='dask' needs Dask: install it with  pip install 'unmix[dask]'") from None
+    try:
+        return default_client()
+    except ValueError:
+        return Client(set_as_default=True) if start else None
+
+
+class DaskRunner:
+    """Runs of a source spread over the workers of a Dask cluster."""
+
+    def __init__(self, source: Any, w: np.ndarray | None, rules: Rules, settings: Settings, client: Any) -> None:
+        self.source, self.w, self.rules, self.client = source, w, rules, client
+        self.rows: dict[int, Any] = {}  # run → future of its Rows
+        self.z: dict[tuple[int, int], Any] = {}  # (set of parts, run) → future of {(set of parts, run): z}
+        self.new: dict[tuple[int, int], Any] = {}
+
+    def close(self) -> None:
+        """Let the workers forget."""
+        self.rows.clear()
+        self.z.clear()
+        self.new.clear()
+
+    def sweep(self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool) -> tuple[dict[int, Any], Seen]:
+        """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
+        self._load(runs)
+        totals: dict[int, Any] = dict.fromkeys(states)
+        seen = Seen(False, np.zeros(self.source.d, bool))
+        state = [tree.cast(U, self.source.dtype) for U in states.values()]
+        order = list(states)
+        swept: dict[int, Any] = {}
+        with _quiet():
+            pairs = []
+            for worker, group in self._groups(runs):
+                past = {self.z[s, r.index] for s in order for r in group if (s, r.index) in self.z} if keep else set()
+                inputs = [self.rows[r.index] for r in group]
+                options = {"workers": [worker], "allow_other_workers": True, "pure": False}
+                both = self.client.submit(_sweep_group, model, inputs, order, state, list(past), keep, **options)
+                pairs.append((group, both, self.client.submit(_first, both, **options)))
+            for group, both, sums in pairs:
+                for run, (result, look) in zip(group, sums.result(), strict=True):
+                    swept[run.index] = result
+                    seen = seen | look
+                    if keep:
+                        self.new.update({(s, run.index): both for s in order})
+        for run in runs:
+            for s, pair in zip(order, swept[run.index], strict=True):
+                totals[s] = tree.double(pair) if totals[s] is None else tree.add_into(totals[s], pair)
+        return totals, seen
+
+    def commit(self, s: int) -> None:
+        """What the last pass left for this set of parts becomes what the next one finds."""
+        for key in [k for k in self.new if k[0] == s]:
+            self.z[key] = self.new.pop(key)
+
+    def drop(self, s: int) -> None:
+        """Forget what the last pass left for this set of parts."""
+        for key in [k for k in self.new if k[0] == s]:
+            del self.new[key]
+
+    def forget(self, s: int) -> None:
+        """This set of parts is done with: its z may go."""
+        self.drop(s)
+        for key in [k for k in self.z if k[0] == s]:
+            del self.z[key]
+
+    def apply(self, model: Any, U: Any, method: str, runs: list[Run]) -> Iterator[Any]:
+        """The model's method on each block, in order."""
+        self._load(runs)
+        with _quiet():
+            futures = [self.client.submit(_apply, model, self.rows[r.index], U, method, pure=False) for r in runs]
+        for future in futures:
+            yield from future.result()
+
+    def blocks(self, s: int, runs: list[Run]) -> Iterator[Any]:
+        """The z of each block, in order."""
+        for z in self.state(s, runs):
+            yield from z
+
+    def state(self, s: int, runs: list[Run]) -> list[list[Any]]:
+        """The z of all runs, for a checkpoint or the user."""
+        futures = [self.client.submit(_pick, self.z[s, r.index], (s, r.index), pure=False) for r in runs]
+        return list(self.client.gather(futures))
+
+    def restore(self, s: int, runs: list[Run], z: list[list[Any]]) -> None:
+        """What `state` gave."""
+        with _quiet():
+            for run, blocks in zip(runs, z, strict=True):
+                self.z[s, run.index] = self.client.submit(_keep, {(s, run.index): blocks}, pure=False)
+
+    # -- where the rows are --
+
+    def _load(self, runs: list[Run]) -> None:
+        """Have every run's rows made by a task of its own, if they are not yet."""
+        new = [r for r in runs if r.index not in self.rows]
+        if not new:
+            return
+        from distributed import wait
+
+        with _quiet(), self.client.as_current():
+            for run, x in zip(new, self._pieces(new), strict=True):
+                w = None if self.w is None else self.w[run.start : run.stop]
+                self.rows[run.index] = self.client.submit(_make_rows, run, x, w, self.rules, pure=False)
+            wait(list(self.rows.values()))
+
+    def _pieces(self, runs: list[Run]) -> list[Any]:
+        """The rows of each run: a slice of a Dask collection, a reader that the worker calls, or the rows themselves."""
+        collection = getattr(self.source, "collection", None)
+        if collection is not None:
+            collection = self.client.persist(collection)
+            return [self.client.compute(collection[r.start : r.stop]) for r in runs]
+        if self.source.in_memory:
+            return [self.source.read(r.start, r.stop) for r in runs]
+        if getattr(self.source, "sequential", False):
+            return [load() for load in self.source.batches([(r.start, r.stop) for r in runs])]
+        return [(self.source, r.start, r.stop) for r in runs]
+
+    def _groups(self, runs: list[Run]) -> list[tuple[str, list[Run]]]:
+        """The runs by the worker that holds them, one group per thread of the worker."""
+        threads = self.client.nthreads()
+        where = self.client.who_has([self.rows[r.index] for r in runs])
+        held: dict[str, list[Run]] = {worker: [] for worker in threads}
+        for run in runs:
+            holders = [h for h in where.get(self.rows[run.index].key, ()) if h in held] or list(held)
+            held[min(holders, key=lambda h: len(held[h]) / threads[h])].append(run)
+        return [
+            (worker, part)
+            for worker, mine in held.items()
+            for part in (mine[i :: threads[worker]] for i in range(threads[worker]))
+            if part
+        ]
+
+
+def _make_rows(run: Run, x: Any, w: np.ndarray | None, rules: Rules) -> Rows:
+    if isinstance(x, tuple):
+        source, start, stop = x
+        x = source.read(start, stop)
+    return Rows(run, x, w, rules, {})
+
+
+def _sweep_group(model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool) -> Any:
+    """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
+    before: dict[tuple[int, int], Any] = {}
+    for kept in past:
+        before.update(kept[1])
+    sums, z = [], {}
+    with blas(1):
+        for rows in inputs:
+            index = rows.run.index
+            out = sweep(model, rows, states, [before.get((s, index)) for s in order] if keep else None, keep)
+            sums.append((out.sums, out.seen))
+            for s, blocks in zip(order, out.z or (), strict=False):
+                z[s, index] = blocks
+    return sums, z
+
+
+def _first(pair: Any) -> Any:
+    return pair[0]
+
+
+def _pick(pair: Any, key: tuple[int, int]) -> Any:
+    return pair[1][key]
+
+
+def _keep(z: dict[tuple[int, int], Any]) -> Any:
+    return None, z
+
+
+def _apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:
+    with blas(1):
+        return apply(model, rows, U, method)
+
+
+class _quiet(warnings.catch_warnings):  # noqa: N801
+    """Rows of an array in this process travel inside their task, on purpose: so they survive their worker."""
+
+    def __enter__(self) -> Any:
+        out = super().__enter__()
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        return out

@@ -1,0 +1,421 @@
+"""The one training loop. No model loops over data, tests convergence, restarts or prints.
+
+A pass: every block solves its own z given U and hands back additive statistics; their sum gives the next U. A pass may
+come in several batches; after each of them
+
+    stats ← (1 − ρ) stats + ρ (n / |b|) stats_b        U ← update(U, stats)
+
+which for one batch and ρ = 1 is the ordinary fit. A fit has converged when a pass improves the objective per row by
+no more than tol units, where a unit is a nat for likelihoods and the first objective for losses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from unmix.engine import layout, tree
+from unmix.engine.accelerate import Accelerator
+from unmix.engine.block import Block
+from unmix.engine.checkpoint import Checkpoint
+from unmix.engine.config import Settings
+from unmix.engine.layout import Shape
+from unmix.engine.moments import Moments
+from unmix.engine.rows import Rules, concatenate, inspect
+from unmix.engine.runners import blas, runner
+from unmix.engine.trace import Fit, Step
+
+PATIENCE = 10.0  # a start is hopeless when ten times its last improvement would not bring it to the best one
+
+
+@dataclass
+class Start:
+    """One of the starts of a fit, and how far it is."""
+
+    index: int
+    U: Any
+    stats: Any = None
+    trace: list[Step] = field(default_factory=list)
+    result: str = "max_iter"
+    message: str = ""
+    made_of: Any = None  # statistics from which U was made
+    plain: Any = None  # where U is an extrapolation: the parts that the plain step gives
+    good: Any = None  # the parts of the last pass whose objective was finite
+    accelerator: Accelerator | None = None
+
+    @property
+    def objective(self) -> float:
+        """The objective of the last pass that counts."""
+        return next((s.objective for s in reversed(self.trace) if s.accepted and isfinite(s.objective)), inf)
+
+
+def generator(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
+    """The random numbers for one purpose: a function of (seed, what for, index) and of nothing else."""
+    return np.random.default_rng([seed, crc32(purpose.encode()), index])
+
+
+def fit(
+    model: Any,
+    source: Any,
+    w: np.ndarray | None,
+    shape: Shape,
+    *,
+    seed: int,
+    settings: Settings,
+    on_pass: Callable[[int, Any], bool],
+    collect: bool,
+) -> Fit:
+    """Fit a model to a source: every start shares each pass over the rows; the best comes back."""
+    rules = Rules(model.missing, model.nonnegative, type(model).__name__, source.names and tuple(source.names))
+    work = runner(source, w, rules, settings)
+    try:
+        return Loop(model, work, source, w, shape, rules, seed, settings, on_pass).run(collect)
+    finally:
+        work.close()
+
+
+class Loop:
+    """The state of a running fit, and its steps in the order in which they happen."""
+
+    def __init__(
+        self,
+        model: Any,
+        work: Any,
+        source: Any,
+        w: np.ndarray | None,
+        shape: Shape,
+        rules: Rules,
+        seed: int,
+        settings: Settings,
+        on_pass: Callable[[int, Any], bool],
+    ) -> None:
+        self.model, self.work, self.source, self.w, self.shape = model, work, source, w, shape
+        self.rules, self.seed, self.settings, self.on_pass = rules, seed, settings, on_pass
+        self.online = model.online()
+        rows = settings.block_rows or model.block_rows(shape) or layout.block_rows(shape)
+        batch = self.online[0] if self.online else None
+        self.batches = layout.batches(shape, min(rows, batch or rows), batch)
+        self.runs = [r for runs in self.batches for r in runs]
+        self.moments: Moments | None = None
+        self.began = time.perf_counter()
+        self.number = 0
+        self.steps = 0
+
+    # -- the fit --
+
+    def run(self, collect: bool) -> Fit:
+        """Start or resume, pass after pass, then one closing pass so that z, loss and parts agree."""
+        model, checkpoint = self.model, Checkpoint.of(self)
+        route = self._route()
+        if route == "direct":
+            with blas(1):
+                U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
+            best = Start(0, U, result="converged", message="solved in closed form")
+            return self._close(best, collect)
+        starts = checkpoint.resume(self) or self._starts(route)
+        live = [s for s in starts if s.result == "max_iter"]
+        try:
+            while live and self.number < model.passes(route):
+                self._pass(live)
+                live = self._judge(live)
+                if self.on_pass(self.number, lambda: self._best(starts)):
+                    for s in live:
+                        s.result, s.message = "stopped", f"stopped by a callback after pass {self.number}"
+                    break
+                checkpoint.save(self, starts)
+        except KeyboardInterrupt:
+            for s in live:
+                s.result, s.message = "stopped", f"interrupted after pass {self.number}: the best parts so far were kept"
+                if s.plain is not None:  # an extrapolation that no pass has confirmed
+                    s.U, s.plain = s.plain, None
+        best = self._best(starts)
+        if best.result == "max_iter":
+            best.message = f"not converged after {self.number} passes"
+        done = self._close(best, collect)
+        checkpoint.remove()
+        return done
+
+    def _route(self) -> str:
+        """How the data are used; a pass that collects their moments may show that cells are missing."""
+        route: str = self.model.route(self.shape)
+        if route == "moments":
+            gatherer = Gatherer(self._sample_mean())
+            totals, seen = self.work.sweep(gatherer, {0: (gatherer.shift,)}, self.runs, False)
+            self._check_columns(seen)
+            if seen.missing:
+                self.shape = self.model._shape = self.shape._replace(complete=False)
+                return self.model.route(self.shape)
+            self.moments = Moments(*totals[0][0])
+        elif route == "direct":
+            missing = inspect(self.source.whole(self.settings.budget), 0, self.rules)
+            if missing:
+                self.shape = self.model._shape = self.shape._replace(complete=False)
+                return self.model.route(self.shape)
+        return route
+
+    def _starts(self, route: str) -> list[Start]:
+        sample = self.sample()
+        starts = []
+        for i in range(self.model.restarts()):
+            with blas(1):
+                U = self.model.init(sample, generator(self.seed, "init", i))
+            fast = self.settings.acceleration and self.model.accelerate and self.online is None
+            starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
+        return starts
+
+    def sample(self) -> Block:
+        """Rows for `init`: all of small data, a draw by global row index of large data."""
+        n, m = self.shape.n, layout.sample_rows(self.shape)
+        if m == n:
+            index, x = slice(0, n), self.source.read(0, n)
+        else:
+            index = np.sort(generator(self.seed, "sample").choice(n, m, replace=False))
+            x = self.source.take(index)
+        w = None if self.w is None else self.w[index]
+        if not inspect(x, 0, self.rules):
+            return Block(x, w)
+        observed = ~np.isnan(x)
+        return Block(np.where(observed, x, x.dtype.type(0)), w, None, observed)
+
+    def _sample_mean(self) -> np.ndarray:
+        """The fixed origin of the moments: the mean of the sample."""
+        return mean(self.sample())
+
+    # -- one pass --
+
+    def _pass(self, live: list[Start]) -> None:
+        """A pass over the rows, in one or more batches; leaves each start's loss in its trace and updates its parts."""
+        begin = time.perf_counter()
+        losses = dict.fromkeys((s.index for s in live), 0.0)
+        for runs in self.batches:
+            totals = self._sweep(live, runs)
+            weight = self.shape.weight if len(self.batches) == 1 else self._weight(runs)
+            if weight == 0:
+                continue
+            rho = 1.0 if self.online is None else self.online[1](self.steps)
+            self.steps += 1
+            for s in live:
+                stats, loss = totals[s.index]
+                losses[s.index] += loss
+                if len(self.batches) > 1:
+                    stats = tree.scale(stats, self.shape.weight / weight)
+                    s.stats = stats if s.stats is None else tree.blend(s.stats, stats, rho)
+                    self.work.commit(s.index)
+                    s.U = self.model.update(s.U, s.stats)
+                else:
+                    s.stats = stats
+        self.number += 1
+        now = time.perf_counter()
+        for s in live:
+            objective = (losses[s.index] + self.model.penalty(s.U)) / self.shape.weight
+            speed = self.shape.n / max(now - begin, 1e-9)
+            s.trace.append(Step(self.number, objective, now - self.began, speed))
+
+    def _sweep(self, live: list[Start], runs: list[layout.Run]) -> dict[int, Any]:
+        """(stats, loss) of each start over some runs, or over the moments that stand for them."""
+        if self.moments is not None:
+            block = Block(self.moments)
+            with blas(1):
+                outs = {s.index: self.model.local(s.U, block) for s in live}
+            return {i: (out.stats, float(out.loss)) for i, out in outs.items()}
+        states = {s.index: s.U for s in live}
+        totals, seen = self.work.sweep(self.model, states, runs, self.model.stateful)
+        if self.number == 0 and len(self.batches) == 1:
+            self._check_columns(seen)
+        return totals
+
+    def _weight(self, runs: list[layout.Run]) -> float:
+        start, stop = runs[0].start, runs[-1].stop
+        return float(stop - start) if self.w is None else float(self.w[start:stop].sum())
+
+    def _check_columns(self, seen: Any) -> None:
+        if not seen.columns.all():
+            j = int(np.argmin(seen.columns))
+            raise ValueError(
+                f"Input X contains NaN only in {self.rules.column(j)}: nothing was observed there, so nothing can be "
+                "learnt of it. Drop that column."
+            )
+
+    # -- after the pass --
+
+    def _judge(self, live: list[Start]) -> list[Start]:
+        """Accept the pass or not, test convergence, make the next parts; the starts that go on."""
+        for s in live:
+            self._step(s)
+        best = min(s.objective for s in live)
+        for s in live:
+            if s.result == "max_iter" and len(live) > 1 and self._hopeless(s, best):
+                s.result, s.message = "stopped", f"dropped after pass {self.number}: too far behind the best start"
+                self.work.forget(s.index)
+        return [s for s in live if s.result == "max_iter"]
+
+    def _step(self, s: Start) -> None:
+        """From the statistics of a pass to the next parts of one start."""
+        now, before = s.trace[-1].objective, self._before(s)
+        if not isfinite(now) or not tree.finite(s.stats):
+            if s.plain is not None:
+                self._reject(s)
+                return
+            field = first_bad(s.stats) if isfinite(now) else "the objective"
+            self._nonfinite(s, field)
+            return
+        if s.plain is not None and now > before:
+            self._reject(s)
+            return
+        improvement = before - now
+        s.good = s.U
+        unit = self.model.unit(s.U, s.trace[0].objective)
+        tol = self.model.tolerance()
+        plain_step, s.plain = s.plain is None, None
+        if self.online is None:
+            self.work.commit(s.index)
+            if not self._advance(s, extrapolate=improvement > tol * unit or plain_step):
+                return
+        settled = self.model.settled(s.U)
+        if settled is None:  # an extrapolation may gain little by chance: only a plain step tells
+            small = max(tol * unit, 1e-10 * abs(now))  # a reset of a part may make it worse: that is no convergence
+            settled = len(s.trace) > 1 and plain_step and -small <= improvement <= tol * unit
+        if settled:
+            s.result, s.message = "converged", f"converged after {self.number} passes"
+            if s.plain is not None:
+                s.U, s.plain = s.plain, None
+
+    def _advance(self, s: Start, extrapolate: bool) -> bool:
+        """The next parts, extrapolated where that is allowed; False when they are not finite."""
+        with blas(1):
+            plain = self.model.update(s.U, s.stats)
+        if not tree.finite(plain):
+            self._nonfinite(s, first_bad(plain))
+            return False
+        U = None
+        if s.accelerator is not None and s.made_of is not None and extrapolate:
+            U = self._extrapolate(s)
+        s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, plain)
+        return True
+
+    def _extrapolate(self, s: Start) -> tuple[Any, Any] | None:
+        """Parts made of extrapolated statistics, if there are any and the model can make parts of them."""
+        assert s.accelerator is not None
+        vector = s.accelerator.propose(flat(s.made_of), flat(s.stats))
+        if vector is None:
+            return None
+        stats = unflat(vector, s.stats)
+        try:
+            with blas(1):
+                U = self.model.update(s.U, stats)
+        except np.linalg.LinAlgError:
+            s.accelerator.reject()
+            return None
+        if not tree.finite(U):
+            s.accelerator.reject()
+            return None
+        return U, stats
+
+    def _reject(self, s: Start) -> None:
+        """The extrapolation made the objective worse: take the plain step after all."""
+        assert s.accelerator is not None
+        s.trace[-1] = s.trace[-1]._replace(accepted=False)
+        s.accelerator.reject()
+        self.work.drop(s.index)
+        s.U, s.plain, s.made_of, s.stats = s.plain, None, None, None
+
+    def _nonfinite(self, s: Start, where: str) -> None:
+        """Keep the last good parts and say where it happened."""
+        s.result = "nonfinite"
+        s.message = f"{where} was not finite in pass {self.number}; the last good parts were kept"
+        self.work.drop(s.index)
+        if s.good is not None:
+            s.U = s.good
+
+    def _before(self, s: Start) -> float:
+        """The objective of the pass before the last that counts."""
+        return next((t.objective for t in reversed(s.trace[:-1]) if t.accepted), inf)
+
+    def _hopeless(self, s: Start, best: float) -> bool:
+        """Whether ten times the last improvement would not reach the best start."""
+        accepted = [t.objective for t in s.trace if t.accepted]
+        return len(accepted) > 2 and accepted[-1] - PATIENCE * (accepted[-2] - accepted[-1]) > best
+
+    def _best(self, starts: list[Start]) -> Start:
+        return min(starts, key=lambda s: s.objective)
+
+    # -- the closing pass --
+
+    def _close(self, best: Start, collect: bool) -> Fit:
+        """One more local pass at the final parts, so that z, loss and parts agree."""
+        model = self.model
+        wanted = collect or model.collect is True or (model.collect == "memory" and self.source.in_memory)
+        z = None
+        if self.moments is not None:
+            loss = float(model.local(best.U, Block(self.moments)).loss)
+        else:
+            keep = wanted or model.stateful
+            totals, seen = self.work.sweep(model, {best.index: best.U}, self.runs, keep)
+            self._check_columns(seen)
+            loss = totals[best.index][1]
+            if wanted:
+                self.work.commit(best.index)
+                z = concatenate(list(self.work.blocks(best.index, self.runs)))
+        objective = (loss + model.penalty(best.U)) / self.shape.weight
+        trace = [*best.trace]
+        return Fit(
+            best.U, z, loss, objective, self.shape.weight, self.shape.n, self.shape.dtype, trace, best.result,
+            best.message, best.stats,
+        )  # fmt: skip
+
+
+class Gatherer:
+    """The moments of complete rows as a model of their own: its statistics are the moments."""
+
+    def __init__(self, shift: np.ndarray) -> None:
+        self.shift = shift
+
+    def local(self, U: Any, b: Block) -> Any:
+        """Moments about the fixed origin."""
+        from unmix.engine.block import Local
+        from unmix.engine.moments import moments
+
+        d = len(self.shift)
+        if b.observed is not None:  # the engine will see it in the first look and take another route
+            return Local(None, Moments(0.0, np.zeros(d), np.zeros((d, d))), 0.0)
+        return Local(None, moments(b, U[0]), 0.0)
+
+
+def mean(b: Block) -> np.ndarray:
+    """Weighted mean of each column over its observed cells, in float64."""
+    ones = np.ones(b.x.shape[0]) if b.w is None else b.w
+    count = ones.sum() if b.observed is None else ones @ b.observed
+    return np.asarray(ones @ b.x.astype(np.float64, copy=False)).ravel() / np.maximum(count, np.finfo(float).tiny)
+
+
+def flat(a: Any) -> np.ndarray:
+    """The tree's numbers in one vector."""
+    return np.concatenate([np.ravel(v) for v in tree.leaves(a)])
+
+
+def unflat(vector: np.ndarray, like: Any) -> Any:
+    """The vector in the shape of the tree."""
+    at = 0
+
+    def take(v: Any) -> Any:
+        nonlocal at
+        size = int(np.size(v))
+        piece = vector[at : at + size]
+        at += size
+        return piece.reshape(np.shape(v)) if np.ndim(v) else float(piece[0])
+
+    return tree.map(take, like)
+
+
+def first_bad(a: Any, name: str = "a part") -> str:
+    """The name of the first field that holds a number that is not finite."""
+    if isinstance(a, tuple):
+        names = getattr(a, "_fields", [name] * len(a))
+        return next((first_bad(v, n) for n, v in zip(names, a, strict=True) if not tree.finite(v)), name)
+    return name

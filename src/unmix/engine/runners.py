@@ -1,0 +1,220 @@
+"""Runners: who computes a pass. Threads by default, serial, Dask (in `dask.py`).
+
+A runner is opened on a source and its weights; from then on `sweep` gives the totals of a pass for several sets of
+parts, `apply` the rows of a method, and z stays here, beside its block.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from unmix.engine import tree
+from unmix.engine.config import Settings
+from unmix.engine.layout import Run
+from unmix.engine.rows import Rows, Rules, Seen, Swept, apply, sweep
+
+
+class Runner:
+    """Threads over the runs of a source; one thread is the serial runner."""
+
+    def __init__(self, source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> None:
+        self.source, self.w, self.rules, self.jobs = source, w, rules, settings.jobs
+        self.holes: dict[int, bool] = {}
+        self.z = Store(settings.budget)
+        self.new = Store(settings.budget)
+
+    def close(self) -> None:
+        """Give back what z used."""
+        self.z.clear()
+        self.new.clear()
+
+    # -- one pass --
+
+    def sweep(self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool) -> tuple[dict[int, Any], Seen]:
+        """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
+        order, totals = list(states), dict.fromkeys(states)
+        seen = Seen(False, np.zeros(self.source.d, bool))
+
+        def one(rows: Rows) -> Swept:
+            before = [self.z.get((s, rows.run.index)) for s in order] if keep else None
+            return sweep(model, rows, [states[s] for s in order], before, keep)
+
+        for run, out in zip(runs, self._map(one, runs), strict=True):
+            for s, pair in zip(order, out.sums, strict=True):
+                totals[s] = pair if totals[s] is None else tree.add_into(totals[s], pair)
+            for s, z in zip(order, out.z or (), strict=False):
+                self.new.put((s, run.index), z)
+            seen = seen | out.seen
+        return totals, seen
+
+    def commit(self, s: int) -> None:
+        """What the last pass left for this set of parts becomes what the next one finds."""
+        self.z.move(self.new, s)
+
+    def drop(self, s: int) -> None:
+        """Forget what the last pass left for this set of parts."""
+        self.new.forget(s)
+
+    def forget(self, s: int) -> None:
+        """This set of parts is done with: its z may go."""
+        self.z.forget(s)
+        self.new.forget(s)
+
+    # -- rows --
+
+    def apply(self, model: Any, U: Any, method: str, runs: list[Run]) -> Iterator[Any]:
+        """The model's method on each block, in order."""
+        for blocks in self._map(lambda rows: apply(model, rows, U, method), runs):
+            yield from blocks
+
+    def blocks(self, s: int, runs: list[Run]) -> Iterator[Any]:
+        """The z of each block, in order."""
+        for run in runs:
+            yield from self.z.get((s, run.index))
+
+    def state(self, s: int, runs: list[Run]) -> list[list[Any]]:
+        """The z of all runs, for a checkpoint."""
+        return [self.z.get((s, run.index)) for run in runs]
+
+    def restore(self, s: int, runs: list[Run], z: list[list[Any]]) -> None:
+        """What `state` gave."""
+        for run, blocks in zip(runs, z, strict=True):
+            self.z.put((s, run.index), blocks)
+
+    def _map(self, f: Callable[[Rows], Any], runs: list[Run]) -> Iterator[Any]:
+        """f over the runs in order of the runs; at most a few more under way than there are threads."""
+        loads = self.source.batches([(r.start, r.stop) for r in runs])
+
+        def job(run: Run, load: Callable[[], Any]) -> Any:
+            return f(self._rows(run, load))
+
+        jobs = zip(runs, loads, strict=True)
+        if self.jobs == 1 or len(runs) == 1:
+            with blas(1):
+                yield from (job(*j) for j in jobs)
+            return
+        waiting: deque[Future[Any]] = deque()
+        with blas(1):
+            try:
+                for j in jobs:
+                    waiting.append(pool(self.jobs).submit(job, *j))
+                    if len(waiting) > 2 * self.jobs:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:  # an error or Ctrl-C: nothing of this pass may run on
+                for future in waiting:
+                    future.cancel()
+                for future in waiting:
+                    if not future.cancelled():
+                        future.exception()
+
+    def _rows(self, run: Run, load: Callable[[], Any]) -> Rows:
+        w = None if self.w is None else self.w[run.start : run.stop]
+        return Rows(run, load(), w, self.rules, self.holes)
+
+
+class Store:
+    """z by (set of parts, run): in memory up to a budget, in files of a private folder beyond it."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget, self.held = budget, 0
+        self.items: dict[tuple[int, int], Any] = {}
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def get(self, key: tuple[int, int]) -> Any:
+        """The item, or None."""
+        item = self.items.get(key)
+        if isinstance(item, Path):
+            with open(item, "rb") as f:
+                return pickle.load(f)
+        return item
+
+    def put(self, key: tuple[int, int], item: Any) -> None:
+        """Keep an item in place of the one before."""
+        self._remove(key)
+        size = sum(tree.nbytes(z) for z in item)
+        if self.held + size <= self.budget:
+            self.held += size
+            self.items[key] = item
+            return
+        if self.folder is None:
+            self.folder = tempfile.TemporaryDirectory(prefix="unmix-")
+        path = Path(self.folder.name) / f"{key[0]}-{key[1]}-{len(os.listdir(self.folder.name))}"
+        with open(path, "wb") as f:
+            pickle.dump(item, f, protocol=5)
+        self.items[key] = path
+
+    def move(self, other: Store, s: int) -> None:
+        """Take over the items of a set of parts."""
+        for key in [k for k in other.items if k[0] == s]:
+            item = other.get(key)
+            other._remove(key)
+            self.put(key, item)
+
+    def forget(self, s: int) -> None:
+        """Drop the items of a set of parts."""
+        for key in [k for k in self.items if k[0] == s]:
+            self._remove(key)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.items.clear()
+        self.held = 0
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
+
+    def _remove(self, key: tuple[int, int]) -> None:
+        item = self.items.pop(key, None)
+        if isinstance(item, Path):
+            item.unlink()
+        elif item is not None:
+            self.held -= sum(tree.nbytes(z) for z in item)
+
+
+@cache
+def pool(jobs: int) -> ThreadPoolExecutor:
+    """The threads that all fits of this process share."""
+    return ThreadPoolExecutor(jobs, thread_name_prefix="unmix")
+
+
+@cache
+def controller() -> ThreadpoolController:
+    """Hold on the BLAS libraries that are loaded; made once, since looking for them takes milliseconds."""
+    import scipy.linalg  # noqa: F401  so that SciPy's own BLAS is among those found
+
+    return ThreadpoolController()
+
+
+def blas(threads: int | None) -> Any:
+    """Limit BLAS to so many threads inside a `with` block: the runner's threads share the cores, not BLAS's."""
+    return controller().limit(limits=threads, user_api="blas")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own
+    os.register_at_fork(after_in_child=pool.cache_clear)
+
+
+def runner(source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> Any:
+    """The runner that the settings ask for; a Dask collection goes to the active client if there is one."""
+    wanted = settings.runner
+    if wanted in ("threads", "serial") and not (wanted == "threads" and hasattr(source, "collection")):
+        return Runner(source, w, rules, settings)
+    from unmix.engine.dask import DaskRunner, active_client
+
+    client = active_client(start=wanted == "dask") if isinstance(wanted, str) else wanted
+    if client is None:
+        return Runner(source, w, rules, settings)
+    return DaskRunner(source, w, rules, settings, client)

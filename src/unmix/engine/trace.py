@@ -1,0 +1,71 @@
+"""The record of a fit."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """One pass over the data.
+
+    Attributes
+    ----------
+    number : int
+        The pass, from 1.
+    objective : float
+        What is minimised, per row, at the parts that the pass began with.
+    seconds : float
+        Time since the fit began.
+    rows_per_second : float
+        Rows over the seconds of this pass.
+    accepted : bool
+        False when the parts were an extrapolation that made the objective worse, and were dropped.
+    """
+
+    number: int
+    objective: float
+    seconds: float
+    rows_per_second: float
+    accepted: bool = True
+
+
+class Fit(NamedTuple):
+    """What a fit found.
+
+    Attributes
+    ----------
+    U : Any
+        The parts.
+    z : Any
+        The hidden rows from the closing pass, if the model collects them.
+    loss : float
+        Σ w loss over all rows at U.
+    objective : float
+        (loss + penalty) per row at U.
+    weight : float
+        Σ w.
+    n_rows : int
+        Rows of the data.
+    dtype : Any
+        Precision of the data.
+    trace : list of Step
+        One entry per pass.
+    result : str
+        "converged", "max_iter", "nonfinite" or "stopped".
+    message : str
+        The result in words.
+    stats : Any
+        The statistics from which U was made.
+    """
+
+    U: Any
+    z: Any
+    loss: float
+    objective: float
+    weight: float
+    n_rows: int
+    dtype: Any
+    trace: list[Step]
+    result: str
+    message: str
+    stats: Any

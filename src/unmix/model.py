@@ -1,0 +1,555 @@
+"""The contract of a model, and the estimator written once.
+
+A model is one file: hyper-parameters in `__init__`, and the pure methods `init`, `local`, `update`, with `publish` for the
+names that users know. Everything that users call is here.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted
+
+from unmix.engine import layout, tree
+from unmix.engine.block import Block, Local
+from unmix.engine.callbacks import Passes, watched
+from unmix.engine.config import get_config
+from unmix.engine.layout import Shape
+from unmix.engine.loop import fit as run_loop
+from unmix.engine.loop import generator
+from unmix.engine.rows import Rules, concatenate
+from unmix.engine.runners import runner
+from unmix.engine.sources import as_source
+from unmix.engine.trace import Fit, Step
+from unmix.io import pack
+
+FORMAT = 1
+
+
+class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+    """Base of all models: X ≈ Z U.
+
+    A subclass states what kind of model it is through the class attributes below and implements `init`, `local`, `update`
+    and `publish`; the other methods of the contract have defaults.
+
+    Attributes
+    ----------
+    trace_ : list of Step
+        One entry per pass: its number, the objective per row, seconds, rows per second, whether it counted.
+    result_ : str
+        Why the fit ended: "converged", "max_iter", "nonfinite" or "stopped".
+    n_iter_ : int
+        Passes over the data.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where they have names.
+    """
+
+    sparse: ClassVar[bool] = False
+    missing: ClassVar[bool] = False
+    nonnegative: ClassVar[bool] = False
+    stateful: ClassVar[bool] = False
+    accelerate: ClassVar[bool] = False
+    collect: ClassVar[bool | str] = False
+    exempt: ClassVar[dict[str, str]] = {}  # law → why this model is exempt from it
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _shape: Shape
+
+    # ---------------------------------------------------------------- the contract
+
+    def check(self, shape: Shape) -> None:
+        """Raise a ValueError where the hyper-parameters do not suit the shape of the data."""
+
+    def route(self, shape: Shape) -> str:
+        """How the data are used: "rows", "moments" (their moments are enough) or "direct" (a closed form)."""
+        return "rows"
+
+    def init(self, sample: Block, rng: np.random.Generator) -> Any:
+        """First parts, from a sample of the rows."""
+        raise NotImplementedError
+
+    def local(self, U: Any, b: Block) -> Local:
+        """Solve the z of a block given the parts, and give its additive statistics and its loss. Pure."""
+        raise NotImplementedError
+
+    def update(self, U: Any, stats: Any) -> Any:
+        """Next parts from the total statistics. Pure."""
+        raise NotImplementedError
+
+    def solve(self, x: Any, w: np.ndarray | None, rng: np.random.Generator) -> Any:
+        """Parts in closed form from the whole matrix (route "direct")."""
+        raise NotImplementedError
+
+    def penalty(self, U: Any) -> float:
+        """Terms of the objective that are no sum over rows."""
+        return 0.0
+
+    def unit(self, U: Any, first: float) -> float:
+        """What `tol` counts in, per row: by default a nat, as suits a log-likelihood."""
+        return 1.0
+
+    def settled(self, U: Any) -> bool | None:
+        """Whether the parts say themselves that the fit has converged; None leaves it to the objective."""
+        return None
+
+    def tolerance(self) -> float:
+        """Least improvement of the objective, in units, that is worth another pass."""
+        return float(getattr(self, "tol", 0.0) or 0.0)
+
+    def passes(self, route: str) -> int:
+        """The most passes that a fit may take."""
+        return int(getattr(self, "max_iter", 1))
+
+    def restarts(self) -> int:
+        """How many starts a fit makes."""
+        n = getattr(self, "n_init", 1)
+        if n == "auto":
+            init = getattr(self, "init_params", None) or self.get_params(deep=False).get("init")
+            return 10 if isinstance(init, str) and init == "random" else 1
+        return int(n)
+
+    def online(self) -> tuple[int, Callable[[int], float]] | None:
+        """None for a batch fit, or (rows of a batch, its rate ρ as a function of the step)."""
+        return None
+
+    def rate(self, step: int, weight: float, seen: float) -> float:
+        """ρ of a `partial_fit` step: (step + 1)^−0.7, so that what early, poor parts left is forgotten."""
+        return float((step + 1) ** -0.7)
+
+    def block_rows(self, shape: Shape) -> int | None:
+        """Rows of a block where the model knows better than the engine; a function of the shape alone."""
+        return None
+
+    def publish(self, fit: Fit) -> None:
+        """Set the fitted attributes."""
+        raise NotImplementedError
+
+    def encode(self, U: Any, b: Block) -> Any:
+        """Rows of `transform`."""
+        return self.local(U, b).z
+
+    def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
+        """Rows of `inverse_transform`."""
+        raise NotImplementedError
+
+    def notes(self, U: Any) -> list[str]:
+        """What a person should know of these parts: components that were reset, variances at their floor."""
+        return []
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[Model, Any, Callable[[Any], None]]:
+        """A small planted problem: a model, X, and a function that checks that the fitted model found the parts."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : anything with rows
+            An array, a sparse matrix, a data frame, the path of a file or folder, a Dask collection, a function that
+            returns an iterator of blocks. NaN means not observed, where the model takes missing values.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, sample_weight, collect=False)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model and return the rows' z, as `fit(X)` followed by `transform(X)` does.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit the model and return the rows' labels.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, rate: float | None = None) -> Any:
+        """Take one online step: stats ← (1 − ρ) stats + ρ (n/|b|) stats_b, then the parts from them.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`; X is the new batch of rows.
+        rate : float in (0, 1], optional
+            The weight ρ of this batch; by default it falls from step to step.
+
+        Returns
+        -------
+        self
+        """
+        if rate is not None and not 0 < rate <= 1:
+            raise ValueError(f"rate={rate!r}: give a number above 0 and at most 1")
+        with self._all_or_nothing():
+            first = not hasattr(self, "_online_")
+            source, w, shape = self._open(X, sample_weight, reset=first and not hasattr(self, "_parts_"))
+            bare = self._bare(shape)
+            bare.check(shape)
+            if first:
+                U = getattr(self, "_parts_", None)
+                stats, step, seen = None, 0, 0.0
+            else:
+                U, (stats, step, seen) = self._parts_, self._online_
+            settings = get_config()
+            work = runner(source, w, self._rules(source), settings)
+            try:
+                runs = self._runs(shape)
+                if U is None:
+                    U = bare.init(_sample(source, w, self._rules(source)), generator(self._seed(), "init"))
+                totals, _ = work.sweep(bare, {0: U}, runs, False)
+            finally:
+                work.close()
+            new, loss = totals[0]
+            if not (np.isfinite(loss) and tree.finite(new)):
+                raise ValueError("the batch gave statistics that are not finite; the model was left as it was")
+            seen += shape.weight
+            rho = 1.0 if stats is None else self.rate(step, shape.weight, seen) if rate is None else rate
+            total = getattr(self, "total_samples", None) or seen
+            new = tree.scale(new, total / shape.weight)
+            stats = new if stats is None else tree.blend(stats, new, rho)
+            U = bare.update(U, stats)
+            objective = (loss + bare.penalty(U)) / shape.weight
+            trace = [*getattr(self, "trace_", []), Step(step + 1, objective, 0.0, 0.0)]
+            done = Fit(U, None, loss, objective, shape.weight, shape.n, shape.dtype, trace, "max_iter", "online", stats)
+            self._shape = shape
+            self._finish(done)
+            self._online_ = (stats, step + 1, seen)
+        return self
+
+    def _fit(self, X: Any, sample_weight: Any, collect: bool) -> Fit:
+        """Open the source, run the engine, publish; on an error the estimator is as it was."""
+        with self._all_or_nothing():
+            self._validate_params()
+            source, w, shape = self._open(X, sample_weight, reset=True)
+            bare = self._bare(shape)
+            bare.check(shape)
+            settings = get_config()
+            passes = Passes(self, bare, X, shape)
+            with watched(passes, settings):
+                done = run_loop(
+                    bare, source, w, shape, seed=self._seed(), settings=settings, on_pass=passes, collect=collect
+                )
+            self._shape = bare._shape
+            self.__dict__.pop("_online_", None)
+            self._finish(done)
+        self._warn(done)
+        return done
+
+    def _finish(self, fit: Fit) -> None:
+        """Publish the parts under the names that users know, in the precision of the data."""
+        before = set(self.__dict__)
+        self._parts_, self._dtype_ = fit.U, fit.dtype
+        self.trace_, self.result_, self.n_iter_ = fit.trace, fit.result, max(1, len(fit.trace))
+        self.publish(fit)
+        for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
+            if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
+                self.__dict__[name] = tree.cast(self.__dict__[name], fit.dtype)
+
+    def _warn(self, fit: Fit) -> None:
+        name = type(self).__name__
+        if fit.result == "max_iter" and self.tolerance() > 0 and self.passes("rows") > 1:
+            warnings.warn(
+                f"{name} {fit.message}: raise max_iter, or tol if this is close enough", ConvergenceWarning, stacklevel=4
+            )
+        elif fit.result in ("nonfinite", "stopped"):
+            warnings.warn(f"{name} {fit.message}", ConvergenceWarning, stacklevel=4)
+        for note in self.notes(fit.U):
+            warnings.warn(f"{name}: {note}", ConvergenceWarning, stacklevel=4)
+
+    def _bare(self, shape: Shape) -> Any:
+        """The hyper-parameters alone, for the engine: so a failed fit cannot touch self, and little travels."""
+        bare = type(self)(**self.get_params(deep=False))
+        bare._shape = shape
+        return bare
+
+    def _all_or_nothing(self) -> Any:
+        return _AllOrNothing(self)
+
+    def _seed(self) -> int:
+        state = getattr(self, "random_state", None)
+        if isinstance(state, (int, np.integer)):
+            return int(state)
+        if state is None:
+            return int(np.random.default_rng().integers(2**31))
+        return int(check_random_state(state).randint(2**31 - 1))
+
+    def _rules(self, source: Any) -> Rules:
+        return Rules(self.missing, self.nonnegative, type(self).__name__, source.names and tuple(source.names))
+
+    def _runs(self, shape: Shape) -> list[layout.Run]:
+        rows = get_config().block_rows or self.block_rows(shape) or layout.block_rows(shape)
+        return layout.batches(shape, rows)[0]
+
+    def _open(self, X: Any, sample_weight: Any, reset: bool) -> tuple[Any, np.ndarray | None, Shape]:
+        """X as a source that this model accepts, the weights, and the shape."""
+        source = as_source(X)
+        name = type(self).__name__
+        if source.sparse and not self.sparse:
+            raise TypeError(
+                f"Sparse data was passed for X, but {name} needs dense data. Use '.toarray()' to convert it to dense."
+            )
+        names = None if source.names is None else np.asarray(source.names, dtype=object)
+        if reset:
+            self.n_features_in_ = source.d
+            if names is None or not all(isinstance(s, str) for s in names):
+                self.__dict__.pop("feature_names_in_", None)
+            else:
+                self.feature_names_in_ = names
+        else:
+            if hasattr(X, "columns") or names is None:
+                _check_feature_names(self, X, reset=False)
+            elif hasattr(self, "feature_names_in_") and list(names) != list(self.feature_names_in_):
+                raise ValueError(
+                    f"The feature names should match those that were passed during fit: got {list(names)[:5]}, "
+                    f"expected {list(self.feature_names_in_)[:5]}"
+                )
+            if source.d != self.n_features_in_:
+                raise ValueError(
+                    f"X has {source.d} features, but {name} is expecting {self.n_features_in_} features as input: "
+                    "pass the columns that it was fitted on"
+                )
+        w, weight = None, float(source.n)
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, _Length(source.n), dtype=np.float64, ensure_non_negative=True)
+            weight = float(w.sum())
+            if not weight > 0:
+                raise ValueError("sample_weight is zero for every row: give at least one row a positive weight")
+            if (w == 1).all():
+                w = None
+        shape = Shape(source.n, source.d, source.dtype, source.sparse, weight, True, source.in_memory, source.nbytes or 0)
+        return source, w, shape
+
+    # ---------------------------------------------------------------- rows of new data
+
+    def transform(self, X: Any) -> Any:
+        """Return the hidden rows Z of X at the fitted parts.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        return self._rows("encode", X)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the rows that hidden rows stand for: X ≈ Z U.
+
+        Parameters
+        ----------
+        X : array of shape (n, k)
+            Hidden rows, as `transform` returns them.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        check_is_fitted(self)
+        source = as_source(X)
+        wanted = self._n_features_out
+        if source.d != wanted:
+            raise ValueError(f"X has {source.d} columns, but inverse_transform needs the {wanted} that transform gives")
+        U = tree.cast(self._parts_, source.dtype)
+        return self.decode(U, source.whole(get_config().budget))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the loss per row: for a density model the mean log-likelihood.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        source, w, shape = self._open(X, sample_weight, reset=False)
+        work = runner(source, w, self._rules(source), get_config())
+        try:
+            totals, _ = work.sweep(self._worker(), {0: self._parts_}, self._runs(shape), False)
+        finally:
+            work.close()
+        return -float(totals[0][1]) / shape.weight
+
+    def _rows(self, method: str, X: Any) -> Any:
+        """A method of the contract on every block of X, as one array."""
+        return concatenate(list(self._stream(method, X)))
+
+    def _stream(self, method: str, X: Any) -> Iterator[Any]:
+        """A method of the contract on every block of X, block by block in order."""
+        check_is_fitted(self)
+        source, _, shape = self._open(X, None, reset=False)
+        work = runner(source, None, self._rules(source), get_config())
+        try:
+            yield from work.apply(self._worker(), self._parts_, method, self._runs(shape))
+        finally:
+            work.close()
+
+    def _worker(self) -> Any:
+        """What local steps on new data need of this estimator: hyper-parameters and shape, not the fitted arrays."""
+        return self._bare(self._shape)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)  # type: ignore[attr-defined,no-any-return]
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file: a zip of arrays and JSON that executes nothing when it is read.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; what was there before is replaced in one step.
+        """
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        if not isinstance(params.get("random_state"), (int, np.integer, type(None))):
+            params["random_state"] = None  # a generator's state belongs to the process, not to the model
+        state = {k: v for k, v in self.__dict__.items() if k not in params and not k.startswith("_skl_")}
+        for name, value in params.items():
+            if callable(value):
+                raise pack.PackError(f"{name} is a function, which the file cannot hold: set it to a name or an array first")
+        cls = type(self)
+        name = f"{cls.__module__}:{cls.__qualname__}"
+        pack.write(path, {"format": FORMAT, "class": name, "params": params, "state": state})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        model : Model
+            Fitted, as it was when it was saved.
+        """
+        value = pack.read(path, own=cls.__module__)
+        if not isinstance(value, dict) or "class" not in value:
+            raise pack.PackError(f"{os.fspath(path)!r} holds no model")
+        if value["format"] > FORMAT:
+            raise pack.PackError(f"{os.fspath(path)!r} was written by a newer unmix: update unmix to read it")
+        own = value["class"] == f"{cls.__module__}:{cls.__qualname__}"
+        kind = cls if own else pack.find(value["class"], Model)
+        if not issubclass(kind, cls):
+            raise pack.PackError(f"{os.fspath(path)!r} holds a {kind.__name__}, not a {cls.__name__}: use unmix.load")
+        model = kind(**value["params"])
+        model.__dict__.update(value["state"])
+        return model
+
+    # ---------------------------------------------------------------- scikit-learn's protocol
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_parts_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.sparse
+        tags.input_tags.allow_nan = self.missing
+        tags.input_tags.positive_only = self.nonnegative
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class _AllOrNothing:
+    """Inside it an estimator changes; an exception puts it back as it was."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __enter__(self) -> None:
+        self.before = copy.copy(self.estimator.__dict__)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is not None:
+            callbacks = {k: v for k, v in self.estimator.__dict__.items() if k.startswith(("_skl_", "_callback"))}
+            self.estimator.__dict__.clear()
+            self.estimator.__dict__.update(self.before | callbacks)
+
+
+class _Length:
+    """Stands for X where only its length matters: nothing of a stream is loaded to check the weights."""
+
+    def __init__(self, n: int) -> None:
+        self.shape = (n, 1)
+        self.dtype = np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def _sample(source: Any, w: np.ndarray | None, rules: Rules) -> Block:
+    """A whole batch as the sample that `init` sees."""
+    from unmix.engine.rows import Rows
+
+    run = layout.Run(0, (0, source.n))
+    return next(Rows(run, source.read(0, source.n), w, rules, {}).blocks())
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model of any kind that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model : Model
+    """
+    return Model.load(path)
+
+
+__all__ = ["FORMAT", "Model", "NotFittedError", "load"]

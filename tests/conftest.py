@@ -1,0 +1,24 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real data sets; tests that need it are skipped where it is missing."""
+    folder = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("set UNMIX_DATA to the folder of real data sets to run this")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A Dask cluster of two worker processes."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        yield client

@@ -1,0 +1,299 @@
+"""The laws that every model obeys, found and run by discovery on its own `example`."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import unmix
+from unmix.engine import tree
+from unmix.engine.layout import Run, Shape
+from unmix.engine.loop import generator
+from unmix.engine.rows import Rows, Rules
+
+MODELS = unmix.models()
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def laws(law):
+    """Every model, those exempt from the law skipped with the reason that the docs show."""
+    marks = {n: [pytest.mark.skip(reason=c.exempt[law])] if law in c.exempt else [] for n, c in MODELS.items()}
+    return pytest.mark.parametrize("cls", [pytest.param(c, id=n, marks=marks[n]) for n, c in MODELS.items()])
+
+
+def example(cls):
+    model, X, check = cls.example(np.random.default_rng(0))
+    return model, np.asarray(X, dtype=np.float64), check
+
+
+def blocks(cls, X, edges=None, w=None):
+    """X as blocks that end at the edges."""
+    n = X.shape[0]
+    run = Run(0, tuple(edges or (0, n)))
+    rules = Rules(cls.missing, cls.nonnegative, cls.__name__)
+    return list(Rows(run, X, w, rules, {}).blocks())
+
+
+def prepared(cls, X, w=None):
+    """A model that knows its shape, first parts, and the parts after a step (which are more typical)."""
+    model, _, _ = example(cls)
+    weight = float(len(X) if w is None else w.sum())
+    model._shape = Shape(X.shape[0], X.shape[1], X.dtype, False, weight, not np.isnan(X).any())
+    U = model.init(blocks(cls, X)[0], generator(0, "init"))
+    return model, model.update(U, model.local(U, blocks(cls, X)[0]).stats)
+
+
+def total(outs):
+    out = tree.double((outs[0].stats, outs[0].loss))
+    for o in outs[1:]:
+        out = tree.add_into(out, (o.stats, o.loss))
+    return out
+
+
+def assert_close(a, b, rtol=1e-7, of=None):
+    """Leaf by leaf, to a tolerance relative to the leaf's largest entry."""
+    for u, v in zip(tree.leaves(a), tree.leaves(b), strict=True):
+        u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+        scale = max(np.abs(u).max(initial=0), np.abs(v).max(initial=0), 1e-12)
+        np.testing.assert_allclose(u, v, rtol=0, atol=rtol * scale, err_msg=of or "")
+
+
+def same_bits(a, b):
+    return all(np.array_equal(u, v) for u, v in zip(tree.leaves(a), tree.leaves(b), strict=True))
+
+
+@laws("additive")
+def test_statistics_add(cls):
+    _, X, _ = example(cls)
+    model, U = prepared(cls, X)
+    n = len(X)
+    whole = total([model.local(U, b) for b in blocks(cls, X)])
+    parts = total([model.local(U, b) for b in blocks(cls, X, (0, 1, n // 3, n // 2, n))])
+    assert_close(whole, parts)
+
+
+@laws("same bits")
+def test_same_bits_on_threads_and_streams(cls, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    model, X, _ = example(cls)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    names = [f"c{j}" for j in range(X.shape[1])]
+    for i, part in enumerate(np.array_split(X, 3)):
+        table = pa.table({c: part[:, j] for j, c in enumerate(names)})
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=37)
+    np.save(tmp_path / "x.npy", X)
+
+    def fit(data, **settings):
+        with unmix.config(block_rows=32, **settings):
+            return pickle.loads(pickle.dumps(model)).fit(data)._parts_
+
+    truth = fit(X, runner="serial")
+    assert same_bits(truth, fit(X, n_jobs=2))
+    assert same_bits(truth, fit(X, n_jobs=3))
+    assert same_bits(truth, fit(folder, n_jobs=2))
+    assert same_bits(truth, fit(tmp_path / "x.npy", n_jobs=2))
+    assert same_bits(truth, fit(lambda: iter(np.array_split(X, 7)), n_jobs=2))
+    with unmix.config(block_rows=10**6):
+        assert_close(truth, pickle.loads(pickle.dumps(model)).fit(X)._parts_, rtol=1e-3)
+
+
+@laws("same bits")
+def test_same_bits_on_dask(cls, cluster):
+    import dask.array as da
+
+    model, X, _ = example(cls)
+    with unmix.config(block_rows=32, runner="serial"):
+        truth = pickle.loads(pickle.dumps(model)).fit(X)
+    with unmix.config(block_rows=32, runner=cluster):
+        one = pickle.loads(pickle.dumps(model)).fit(X)
+        two = pickle.loads(pickle.dumps(model)).fit(da.from_array(X, chunks=(50, -1)))
+        assert same_bits(truth._parts_, one._parts_)
+        assert same_bits(truth._parts_, two._parts_)
+        assert np.array_equal(truth.transform(X), one.transform(X))
+
+
+@laws("weights")
+def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(cls):
+    _, X, _ = example(cls)
+    w = np.random.default_rng(1).integers(0, 3, size=len(X)).astype(float)
+    twice = np.repeat(X, w.astype(int), axis=0)
+    model, U = prepared(cls, twice)
+    weighted = total([model.local(U, b) for b in blocks(cls, X, w=w)])
+    repeated = total([model.local(U, b) for b in blocks(cls, twice)])
+    assert_close(weighted, repeated)
+
+
+@laws("sparse")
+def test_dense_is_csr(cls):
+    model, X, _ = example(cls)
+    S = sp.csr_array(X)
+    if not cls.sparse:
+        with pytest.raises(TypeError, match="toarray"):
+            model.fit(S)
+        return
+    with unmix.config(block_rows=64):
+        dense = pickle.loads(pickle.dumps(model)).fit(X)
+        sparse = pickle.loads(pickle.dumps(model)).fit(S)
+    assert_close(dense._parts_, sparse._parts_, rtol=1e-5)
+    assert_close(dense.transform(X), sparse.transform(S), rtol=1e-5)
+
+
+@laws("monotone")
+@pytest.mark.parametrize("acceleration", [False, True])
+def test_the_objective_never_gets_worse(cls, acceleration):
+    model, X, _ = example(cls)
+    if "tol" in model.get_params():
+        model.set_params(tol=0.0)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=40)
+    with unmix.config(acceleration=acceleration):
+        trace = model.fit(X).trace_
+    objective = np.array([s.objective for s in trace if s.accepted])
+    assert (np.diff(objective) <= 1e-9 * np.abs(objective[:-1]) + 1e-12).all()
+
+
+@laws("pure")
+def test_nothing_passed_in_is_changed(cls):
+    _, X, _ = example(cls)
+    model, U = prepared(cls, X)
+    w = np.full(len(X), 2.0)
+    b = blocks(cls, X, w=w)[0]
+    before = pickle.dumps((U, b, model.__dict__))
+    out = model.local(U, b)
+    again = b._replace(z=out.z)
+    held = pickle.dumps((U, again, out.stats, model.__dict__))
+    model.local(U, again)
+    model.update(U, out.stats)
+    model.encode(U, b)
+    assert pickle.dumps((U, b, model.__dict__)) == before
+    assert pickle.dumps((U, again, out.stats, model.__dict__)) == held
+    copy, frozen = X.copy(), X.copy()
+    frozen.setflags(write=False)
+    model.fit(frozen)
+    assert np.array_equal(frozen, copy)
+
+
+@laws("online")
+def test_online_with_rate_one_on_all_rows_is_a_batch_step(cls):
+    model, X, _ = example(cls)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=1)
+    if "n_init" in model.get_params():
+        model.set_params(n_init=1)
+    with unmix.config(acceleration=False):
+        batch = pickle.loads(pickle.dumps(model)).fit(X)
+        online = pickle.loads(pickle.dumps(model)).partial_fit(X)
+    assert_close(batch._parts_, online._parts_, rtol=1e-6)
+    before = online._parts_
+    online.partial_fit(X, rate=1.0)
+    step = model._bare(online._shape)
+    b = blocks(cls, X)[0]
+    assert_close(step.update(before, step.local(before, b).stats), online._parts_, rtol=1e-6)
+
+
+@laws("missing")
+def test_nan_is_not_observed(cls):
+    model, X, check = example(cls)
+    rng = np.random.default_rng(2)
+    holes = X.copy()
+    holes[rng.random(X.shape) < 0.03] = np.nan
+    if not cls.missing:
+        with pytest.raises(ValueError, match=r"contains NaN.*row \d+, column \d+"):
+            model.fit(holes)
+        return
+    check(pickle.loads(pickle.dumps(model)).fit(holes))
+    empty_row = holes.copy()
+    empty_row[3] = np.nan
+    fitted = pickle.loads(pickle.dumps(model)).fit(empty_row)
+    assert np.isfinite(fitted.transform(empty_row)).all()
+    empty_column = holes.copy()
+    empty_column[:, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN only in column 1"):
+        model.fit(empty_column)
+    # an unobserved row has no say: the other rows' statistics and the loss stay as they are
+    prepared_model, U = prepared(cls, X)
+    alone = prepared_model.local(U, blocks(cls, X)[0])
+    joined = prepared_model.local(U, blocks(cls, np.vstack([X, np.full((1, X.shape[1]), np.nan)]))[0])
+    np.testing.assert_allclose(joined.loss, alone.loss, rtol=1e-9)
+
+
+@laws("float32")
+def test_float32_in_float32_out(cls):
+    model, X, check = example(cls)
+    double = pickle.loads(pickle.dumps(model)).fit(X)
+    single = pickle.loads(pickle.dumps(model)).fit(X.astype(np.float32))
+    check(single)
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    for name, value in vars(single).items():
+        if name.endswith("_") and not name.startswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            assert value.dtype == np.float32, name
+    assert_close(double.trace_[-1].objective, single.trace_[-1].objective, rtol=1e-2)
+
+
+@laws("planted")
+def test_the_planted_parts_are_found(cls):
+    model, X, check = example(cls)
+    check(model.fit(X))
+    assert model.result_ in ("converged", "max_iter")
+    assert len(model.trace_) <= model.n_iter_
+
+
+@laws("files")
+def test_save_load_and_pickle_give_the_same_output(cls, tmp_path):
+    model, X, _ = example(cls)
+    Z = model.fit(X).transform(X)
+    model.save(tmp_path / "model.unmix")
+    for back in (unmix.load(tmp_path / "model.unmix"), cls.load(tmp_path / "model.unmix"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(back.transform(X), Z)
+        assert back.get_params().keys() == model.get_params().keys()
+        assert back.trace_ == model.trace_
+
+
+class Killed(Exception):
+    pass
+
+
+class KillAt:
+    """A callback that ends the fit the hard way after so many passes."""
+
+    def __init__(self, passes):
+        self.left = passes
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "pass":
+            self.left -= 1
+            if self.left == 0:
+                raise Killed
+
+
+@laws("resume")
+def test_killed_and_resumed_is_never_killed(cls, tmp_path):
+    model, X, _ = example(cls)
+    path = tmp_path / "state"
+    with unmix.config(block_rows=50):
+        truth = pickle.loads(pickle.dumps(model)).fit(X)
+    if len(truth.trace_) < 3:
+        pytest.skip("solved in fewer passes than it takes to be killed in")
+    killed = pickle.loads(pickle.dumps(model)).set_callbacks(KillAt(3))
+    with unmix.config(block_rows=50, checkpoint=path, checkpoint_seconds=0.0):
+        with pytest.raises(Killed):
+            killed.fit(X)
+        assert path.exists()
+        assert not hasattr(killed, "trace_")
+        resumed = pickle.loads(pickle.dumps(model)).fit(X)
+        assert not path.exists()
+    assert same_bits(truth._parts_, resumed._parts_)
+    assert [s.objective for s in truth.trace_] == [s.objective for s in resumed.trace_]
