@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,6 @@ def cluster():
         distributed.Client(local, set_as_default=False) as client,
     ):
         yield client
+
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # the skeleton is a model too: the tests run it

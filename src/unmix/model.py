@@ -62,6 +62,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     accelerate: ClassVar[bool] = False
     collect: ClassVar[bool | str] = False
     exempt: ClassVar[dict[str, str]] = {}  # law → why this model is exempt from it
+    exempt_checks: ClassVar[dict[str, str]] = {}  # check of scikit-learn → why this model fails it
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _shape: Shape
@@ -287,7 +288,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
     def _warn(self, fit: Fit) -> None:
         name = type(self).__name__
-        if fit.result == "max_iter" and self.tolerance() > 0 and self.passes("rows") > 1:
+        if fit.result == "max_iter" and self.tolerance() > 0:
             warnings.warn(
                 f"{name} {fit.message}: raise max_iter, or tol if this is close enough", ConvergenceWarning, stacklevel=4
             )

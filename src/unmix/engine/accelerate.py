@@ -6,7 +6,7 @@ With the residuals f_t = g(s_t) − s_t the next statistics are one of
     plain       s' = g(s_t)
     squared     s' = s_{t-1} + 2a f_{t-1} + a² (f_t − f_{t-1}),   a = min(|f_{t-1}| / |f_t − f_{t-1}|, reach),
                 where s_t = g(s_{t-1}) was a plain step                                              [Varadhan & Roland 2008]
-    Anderson    s' = g(s_t) − (ΔS + ΔF) γ,   γ = argmin |f_t − ΔF γ|² + ridge,   over the last `depth` steps
+    Anderson    s' = g(s_t) − ΔG γ,   γ = argmin |f_t − ΔF γ|² + ridge,   over the last `depth` steps
                                                                                                 [Walker & Ni 2011]
 
 While the fit still leaves a saddle, residuals grow, and Anderson, which seeks the nearest zero of f, would go back to
@@ -44,7 +44,7 @@ class Accelerator:
 
     def _forget(self) -> None:
         self.points: list[np.ndarray] = []  # s of the last steps, oldest first
-        self.residuals: list[np.ndarray] = []  # f of the same steps
+        self.images: list[np.ndarray] = []  # g(s) of the same steps
         self.falling = 0  # passes in a row whose residual was no longer than the one before
         self.fresh = 0  # plain steps since the last proposal, the present one included
         self.bounded = self.squared = False  # the last proposal was cut by reach; was a squared step
@@ -67,22 +67,22 @@ class Accelerator:
         if self.bounded:  # no rejection came: the step that reach cut was a good one
             self.reach *= 2.0
         self.bounded = self.squared = False
-        f = g - s
-        if self.residuals:
-            self.falling = self.falling + 1 if np.linalg.norm(f) <= np.linalg.norm(self.residuals[-1]) else 0
-            plain = self.fresh > 0 and np.array_equal(s, self.points[-1] + self.residuals[-1])
+        if self.points:
+            falls = np.linalg.norm(g - s) <= np.linalg.norm(self.images[-1] - self.points[-1])
+            self.falling = self.falling + 1 if falls else 0
+            plain = self.fresh > 0 and np.array_equal(s, self.images[-1])
             self.fresh = self.fresh + 1 if plain else 1
         else:
             self.fresh = 1
         self.points = [*self.points[-self.depth :], s.copy()]
-        self.residuals = [*self.residuals[-self.depth :], f]
+        self.images = [*self.images[-self.depth :], g.copy()]
         if self.falling >= self.settle:
-            return self._anderson(g)
+            return self._anderson()
         return self._squared() if self.fresh >= 2 else None
 
     def _squared(self) -> np.ndarray | None:
-        s, f = self.points[-2], self.residuals[-2]
-        bend = self.residuals[-1] - f
+        s, f = self.points[-2], self.images[-2] - self.points[-2]
+        bend = self.images[-1] - self.points[-1] - f
         length = np.linalg.norm(bend)
         step = np.linalg.norm(f) / length if length > 0 else 0.0
         self.fresh = 0
@@ -92,16 +92,18 @@ class Accelerator:
         a = min(step, self.reach)
         return s + 2.0 * a * f + a * a * bend
 
-    def _anderson(self, g: np.ndarray) -> np.ndarray | None:
+    def _anderson(self) -> np.ndarray:
         self.fresh = 0
-        dF, dS = np.diff(self.residuals, axis=0), np.diff(self.points, axis=0)
+        G = np.array(self.images)
+        F = G - np.array(self.points)
+        dF, dG = np.diff(F, axis=0), np.diff(G, axis=0)
         length = np.linalg.norm(dF, axis=1)
         length[length == 0] = 1.0
         unit = dF / length[:, None]
         normal = unit @ unit.T
         normal[np.diag_indices_from(normal)] += RIDGE
-        gamma = np.linalg.solve(normal, unit @ self.residuals[-1]) / length
-        return g - gamma @ (dS + dF)
+        gamma = np.linalg.solve(normal, unit @ F[-1]) / length
+        return G[-1] - gamma @ dG
 
     def reject(self) -> None:
         """Hear that the last proposal made the objective worse or was not feasible; forget the steps."""
@@ -114,7 +116,7 @@ class Accelerator:
         flags = [self.reach, self.falling, self.fresh, self.bounded, self.squared]
         return {
             "points": np.array(self.points, dtype=np.float64),
-            "residuals": np.array(self.residuals, dtype=np.float64),
+            "images": np.array(self.images, dtype=np.float64),
             "flags": np.array(flags, dtype=np.float64),
         }
 
@@ -125,7 +127,7 @@ class Accelerator:
         ----------
         state : dict of arrays
         """
-        self.points, self.residuals = [np.array(a) for a in state["points"]], [np.array(a) for a in state["residuals"]]
+        self.points, self.images = [np.array(a) for a in state["points"]], [np.array(a) for a in state["images"]]
         reach, falling, fresh, bounded, squared = state["flags"]
         self.reach, self.falling, self.fresh = float(reach), int(falling), int(fresh)
         self.bounded, self.squared = bool(bounded), bool(squared)

@@ -136,7 +136,7 @@ class Loop:
                     s.U, s.plain = s.plain, None
         best = self._best(starts)
         if best.result == "max_iter":
-            best.message = f"not converged after {self.number} passes"
+            best.message = f"not converged after {count(self.number)}"
         done = self._close(best, collect)
         checkpoint.remove()
         return done
@@ -282,7 +282,7 @@ class Loop:
             small = max(tol * unit, 1e-10 * abs(now))  # a reset of a part may make it worse: that is no convergence
             settled = len(s.trace) > 1 and plain_step and -small <= improvement <= tol * unit
         if settled:
-            s.result, s.message = "converged", f"converged after {self.number} passes"
+            s.result, s.message = "converged", f"converged after {count(self.number)}"
             if s.plain is not None:
                 s.U, s.plain = s.plain, None
 
@@ -419,3 +419,8 @@ def first_bad(a: Any, name: str = "a part") -> str:
         names = getattr(a, "_fields", [name] * len(a))
         return next((first_bad(v, n) for n, v in zip(names, a, strict=True) if not tree.finite(v)), name)
     return name
+
+
+def count(passes: int) -> str:
+    """The number of passes in words."""
+    return "1 pass" if passes == 1 else f"{passes} passes"

@@ -1,11 +1,7 @@
 """Data that enter a model only through their moments: n, Σ x, Σ x xᵀ about one fixed origin.
 
-The origin s can be taken out before the product or after it:
-
-    Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ        a = Σ w x
-
-After it, the rows are used as they are: that is all that CSR rows allow, and it saves a copy of dense rows; but digits
-cancel where s is large beside the spread of the rows, so dense rows go that way only where it is not.
+For CSR rows the centring is implicit:  Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ  with  a = Σ w x.  Dense rows
+are centred first: that pass over a block in cache costs a tenth of the product, and no digits cancel.
 """
 
 from __future__ import annotations
@@ -15,10 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from unmix.engine import layout
 from unmix.engine.block import Block
-
-NEAR = 16.0  # s² ≤ 16 spreads: at most log2(17) ≈ 4 of the 53 bits cancel
-PEEK = 64  # rows that tell the spread
 
 
 class Moments(NamedTuple):
@@ -40,13 +34,14 @@ class Moments(NamedTuple):
 
     def about(self, delta: np.ndarray) -> Moments:
         """The same moments about the origin s + delta."""
-        sd = np.outer(self.sum, delta)
-        return Moments(self.n, self.sum - self.n * delta, self.scatter - sd - sd.T + self.n * np.outer(delta, delta))
+        moved = np.outer(self.sum, delta)
+        scatter = self.scatter - moved - moved.T + self.n * np.outer(delta, delta)
+        return Moments(self.n, self.sum - self.n * delta, scatter)
 
     def centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (from the origin s) and scatter about it: Σ w (x−μ)(x−μ)ᵀ."""
+        """The mean, measured from s, and the scatter about it."""
         mean = self.sum / self.n
-        return mean, self.scatter - np.outer(mean, self.sum)
+        return mean, self.scatter - self.n * np.outer(mean, mean)
 
 
 def moments(b: Block, shift: np.ndarray) -> Moments:
@@ -57,16 +52,15 @@ def moments(b: Block, shift: np.ndarray) -> Moments:
         xw = b.x if b.w is None else sp.diags_array(b.w) @ b.x
         total = np.asarray(xw.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(b.total, total, (b.x.T @ xw).toarray().astype(np.float64)).about(shift.astype(np.float64))
-    after = b.x.dtype == np.float64 and near(b.x, shift)
-    x = b.x if after else b.x - shift
-    total = np.add.reduce(x, axis=0, dtype=np.float64) if b.w is None else b.w @ x.astype(np.float64, copy=False)
-    if b.w is not None:
-        x = x * np.sqrt(b.w).astype(x.dtype)[:, None]
-    m = Moments(b.total, total, x.T @ x)  # NumPy sees that it is a square: half the work (syrk)
-    return m.about(shift) if after else m
+    x = b.x - shift
+    if b.w is None:
+        total = np.ones(len(x), x.dtype) @ x  # of centred rows, by BLAS: three times as fast as sum()
+    else:
+        total = b.w.astype(x.dtype) @ x
+        x *= np.sqrt(b.w).astype(x.dtype)[:, None]
+    return Moments(b.total, total, x.T @ x)  # NumPy knows a square when it sees one: half the work
 
 
-def near(x: np.ndarray, shift: np.ndarray) -> bool:
-    """Whether the origin lies within a few spreads of zero in every column, judged from some of the rows."""
-    some = x[:: max(1, len(x) // PEEK)] - shift
-    return bool((shift * shift * len(some) <= NEAR * np.einsum("ij,ij->j", some, some)).all())
+def block_rows(shape: layout.Shape) -> int | None:
+    """Rows of a block whose moments are wanted: so many that adding d×d numbers costs little beside making them."""
+    return None if shape.sparse or shape.d <= 256 else max(layout.block_rows(shape), 4 * shape.d)

@@ -1,0 +1,23 @@
+"""scikit-learn's own checks, for every model."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import unmix
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def estimators():
+    return [cls() for cls in unmix.models().values()]
+
+
+def expected(estimator):
+    """Checks that a model is expected to fail, with the reason that its documentation gives."""
+    return estimator.exempt_checks
+
+
+@parametrize_with_checks(estimators(), expected_failed_checks=expected)
+def test_scikit_learn_check(estimator, check):
+    with unmix.config(progress=False):
+        check(estimator)
