@@ -125,7 +125,7 @@ def test_weights(cls):
     model, X = problem(cls)
     with pytest.raises(ValueError, match="[Nn]egative"):
         model.fit(X, sample_weight=-np.ones(len(X)))
-    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+    with pytest.raises(ValueError, match="at least one non-zero"):
         model.fit(X, sample_weight=np.zeros(len(X)))
     with pytest.raises(ValueError, match="sample_weight"):
         model.fit(X, sample_weight=np.ones(3))
@@ -160,7 +160,7 @@ def test_strings_and_wrong_types(cls, tmp_path):
     frame.to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(ValueError, match=r"c1.*blue"):
         model.fit(tmp_path / "x.csv")
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(FileNotFoundError, match=r"no such file\.csv"):
         model.fit("no such file.csv")
     with pytest.raises(ValueError, match="[Cc]omplex"):
         model.fit(X + 1j)

@@ -132,8 +132,12 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """Rows of a block where the model knows better than the engine; a function of the shape alone."""
         return None
 
+    def keep(self, z: Any) -> Any:
+        """What `publish` wants of a block's z, of all that `local` left."""
+        return z
+
     def publish(self, fit: Fit) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes; `fit.z` is None after an online step."""
         raise NotImplementedError
 
     def encode(self, U: Any, b: Block) -> Any:
@@ -353,8 +357,6 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, _Length(source.n), dtype=np.float64, ensure_non_negative=True)
             weight = float(w.sum())
-            if not weight > 0:
-                raise ValueError("sample_weight is zero for every row: give at least one row a positive weight")
             if (w == 1).all():
                 w = None
         shape = Shape(source.n, source.d, source.dtype, source.sparse, weight, True, source.in_memory, source.nbytes or 0)

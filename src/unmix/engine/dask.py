@@ -18,7 +18,7 @@ from unmix.engine import tree
 from unmix.engine.config import Settings
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, apply, sweep
-from unmix.engine.runners import blas
+from unmix.engine.runners import one_blas_thread
 
 
 def active_client(start: bool) -> Any:
@@ -173,7 +173,7 @@ def _sweep_group(model: Any, inputs: list[Rows], order: list[int], states: list[
     for kept in past:
         before.update(kept[1])
     sums, z = [], {}
-    with blas(1):
+    with one_blas_thread:
         for rows in inputs:
             index = rows.run.index
             out = sweep(model, rows, states, [before.get((s, index)) for s in order] if keep else None, keep)
@@ -196,7 +196,7 @@ def _keep(z: dict[tuple[int, int], Any]) -> Any:
 
 
 def _apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:
-    with blas(1):
+    with one_blas_thread:
         return apply(model, rows, U, method)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isfinite
 from typing import Any
 from zlib import crc32
@@ -28,7 +29,7 @@ from unmix.engine.config import Settings
 from unmix.engine.layout import Shape
 from unmix.engine.moments import Moments
 from unmix.engine.rows import Rules, concatenate, inspect
-from unmix.engine.runners import blas, runner
+from unmix.engine.runners import one_blas_thread, runner
 from unmix.engine.trace import Fit, Step
 
 PATIENCE = 10.0  # a start is hopeless when ten times its last improvement would not bring it to the best one
@@ -114,7 +115,7 @@ class Loop:
         model, checkpoint = self.model, Checkpoint.of(self)
         route = self._route()
         if route == "direct":
-            with blas(1):
+            with one_blas_thread:
                 U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
             best = Start(0, U, result="converged", message="solved in closed form")
             return self._close(best, collect)
@@ -145,7 +146,7 @@ class Loop:
         """How the data are used; a pass that collects their moments may show that cells are missing."""
         route: str = self.model.route(self.shape)
         if route == "moments":
-            gatherer = Gatherer(self._sample_mean())
+            gatherer = Gatherer(mean(self.sample))
             totals, seen = self.work.sweep(gatherer, {0: (gatherer.shift,)}, self.runs, False)
             self._check_columns(seen)
             if seen.missing:
@@ -160,15 +161,15 @@ class Loop:
         return route
 
     def _starts(self, route: str) -> list[Start]:
-        sample = self.sample()
         starts = []
         for i in range(self.model.restarts()):
-            with blas(1):
-                U = self.model.init(sample, generator(self.seed, "init", i))
+            with one_blas_thread:
+                U = self.model.init(self.sample, generator(self.seed, "init", i))
             fast = self.settings.acceleration and self.model.accelerate and self.online is None
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
 
+    @cached_property
     def sample(self) -> Block:
         """Rows for `init`: all of small data, a draw by global row index of large data."""
         n, m = self.shape.n, layout.sample_rows(self.shape)
@@ -182,10 +183,6 @@ class Loop:
             return Block(x, w)
         observed = ~np.isnan(x)
         return Block(np.where(observed, x, x.dtype.type(0)), w, None, observed)
-
-    def _sample_mean(self) -> np.ndarray:
-        """The fixed origin of the moments: the mean of the sample."""
-        return mean(self.sample())
 
     # -- one pass --
 
@@ -221,7 +218,7 @@ class Loop:
         """(stats, loss) of each start over some runs, or over the moments that stand for them."""
         if self.moments is not None:
             block = Block(self.moments)
-            with blas(1):
+            with one_blas_thread:
                 outs = {s.index: self.model.local(s.U, block) for s in live}
             return {i: (out.stats, float(out.loss)) for i, out in outs.items()}
         states = {s.index: s.U for s in live}
@@ -288,7 +285,7 @@ class Loop:
 
     def _advance(self, s: Start, extrapolate: bool) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
-        with blas(1):
+        with one_blas_thread:
             plain = self.model.update(s.U, s.stats)
         if not tree.finite(plain):
             self._nonfinite(s, first_bad(plain))
@@ -307,7 +304,7 @@ class Loop:
             return None
         stats = unflat(vector, s.stats)
         try:
-            with blas(1):
+            with one_blas_thread:
                 U = self.model.update(s.U, stats)
         except np.linalg.LinAlgError:
             s.accelerator.reject()
@@ -361,7 +358,7 @@ class Loop:
             loss = totals[best.index][1]
             if wanted:
                 self.work.commit(best.index)
-                z = concatenate(list(self.work.blocks(best.index, self.runs)))
+                z = concatenate([model.keep(z) for z in self.work.blocks(best.index, self.runs)])
         objective = (loss + model.penalty(best.U)) / self.shape.weight
         trace = [*best.trace]
         return Fit(

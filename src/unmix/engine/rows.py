@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.layout import Run
+from unmix.engine.sources.arrays import csr_of
 
 
 class Rules(NamedTuple):
@@ -70,8 +71,7 @@ def cut(x: Any, i: int, j: int) -> Any:
     if i == 0 and j == x.shape[0]:
         return x
     p, q = x.indptr[i], x.indptr[j]
-    part = sp.csr_array((x.data[p:q], x.indices[p:q], x.indptr[i : j + 1] - p), shape=(j - i, x.shape[1]), copy=False)
-    return part
+    return csr_of(x.data[p:q], x.indices[p:q], x.indptr[i : j + 1] - p, (j - i, x.shape[1]))
 
 
 def inspect(x: Any, start: int, rules: Rules) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -101,11 +102,11 @@ class Runner:
 
         jobs = zip(runs, loads, strict=True)
         if self.jobs == 1 or len(runs) == 1:
-            with blas(1):
+            with one_blas_thread:
                 yield from (job(*j) for j in jobs)
             return
         waiting: deque[Future[Any]] = deque()
-        with blas(1):
+        with one_blas_thread:
             try:
                 for j in jobs:
                     waiting.append(pool(self.jobs).submit(job, *j))
@@ -190,21 +191,41 @@ def pool(jobs: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(jobs, thread_name_prefix="unmix")
 
 
-@cache
-def controller() -> ThreadpoolController:
-    """Hold on the BLAS libraries that are loaded; made once, since looking for them takes milliseconds."""
-    import scipy.linalg  # noqa: F401  so that SciPy's own BLAS is among those found
+class OneThread:
+    """Limits BLAS to one thread inside a `with` block: the runner's threads share the cores, not BLAS's.
 
-    return ThreadpoolController()
+    So the bits do not depend on how many threads BLAS would have used. Fits in several threads may overlap: the first
+    one in sets the limit and the last one out lifts it.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.controller: ThreadpoolController | None = None
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                if self.controller is None:  # made once: looking for the libraries takes milliseconds
+                    import scipy.linalg  # noqa: F401  so that SciPy's own BLAS is among those found
+
+                    self.controller = ThreadpoolController()
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+                self.limit.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.__exit__(*exception)
 
 
-def blas(threads: int | None) -> Any:
-    """Limit BLAS to so many threads inside a `with` block: the runner's threads share the cores, not BLAS's."""
-    return controller().limit(limits=threads, user_api="blas")
-
+one_blas_thread = OneThread()
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own
     os.register_at_fork(after_in_child=pool.cache_clear)
+    os.register_at_fork(after_in_child=one_blas_thread.__init__)
 
 
 def runner(source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> Any:
