@@ -23,6 +23,10 @@ lint: $(VENV)/.test
 bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memory
 	$(PY) -m benchmarks
 
+docs: $(VENV)/.core  ## the documentation as HTML in docs/_build
+	$(PIP) --editable ".[docs]"
+	$(PY) -m sphinx -q -b html docs docs/_build
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 

@@ -1,0 +1,54 @@
+"""Sphinx: pages in Markdown, one page per model made from its own docstring and class attributes."""
+
+import inspect
+import sys
+from pathlib import Path
+
+import unmix
+
+project = "unmix"
+author = "the unmix developers"
+copyright = "2026, the unmix developers"
+version = release = unmix.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+html_theme = "pydata_sphinx_theme"
+html_title = "unmix"
+html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+autodoc_typehints = "none"
+napoleon_numpy_docstring = True
+napoleon_use_rtype = False
+exclude_patterns = ["_build"]
+suppress_warnings = ["docutils"]  # equations in docstrings are set in plain text
+
+
+def yes(flag):
+    return "✓" if flag else "–"
+
+
+def model_page(name, cls):
+    """The equations, what the model takes, its exemptions with their reasons, and its parameters."""
+    equations = inspect.cleandoc(sys.modules[cls.__module__].__doc__)
+    lines = [f"# {name}", "", "```text", equations, "```", ""]
+    lines += ["| missing cells | sparse | non-negative X only | keeps z between passes | accelerated |", "|:-:|:-:|:-:|:-:|:-:|"]
+    flags = (cls.missing, cls.sparse, cls.nonnegative, cls.stateful, cls.accelerate)
+    lines += ["| " + " | ".join(map(yes, flags)) + " |", ""]
+    for what, why in {**cls.exempt, **cls.exempt_checks}.items():
+        lines += [f"- *Exempt from* `{what}`: {why}"]
+    lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}", "   :members:", "   :inherited-members: Model", "```"]
+    return "\n".join(lines)
+
+
+def make_pages(app):
+    folder = Path(app.srcdir) / "models"
+    folder.mkdir(exist_ok=True)
+    names = []
+    for name, cls in unmix.models().items():
+        (folder / f"{name}.md").write_text(model_page(name, cls))
+        names.append(name)
+    toc = "\n".join(names)
+    (folder / "index.md").write_text(f"# Models\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+
+
+def setup(app):
+    app.connect("builder-inited", make_pages)
