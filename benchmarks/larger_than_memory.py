@@ -69,7 +69,9 @@ def run(gigabytes: float = 4.0, limit: float = 1.5) -> bool:
             peak = r["peak"] / 1e9
             good &= peak < limit
             verdict = "ok" if peak < limit else "TOO MUCH"
-            print(f"{name:16} peak {peak:.2f} GB (limit {limit})  {r['passes']} passes, {r['seconds']:.0f} s  {verdict}")
+            print(
+                f"{name:16} peak {peak:.2f} GB (limit {limit})  {r['passes']} passes, {r['seconds']:.0f} s  {verdict}"
+            )
     finally:
         shutil.rmtree(folder)
     return good

@@ -127,6 +127,18 @@ def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(cls):
     assert_close(weighted, repeated)
 
 
+@laws("weights")
+def test_a_weighted_fit_is_a_fit_of_repeated_rows(cls):
+    model, X, _ = example(cls)
+    w = np.random.default_rng(1).integers(0, 3, size=len(X)).astype(float)
+    order = np.random.default_rng(2).permutation(int(w.sum()))
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=20)
+    weighted = pickle.loads(pickle.dumps(model)).fit(X, sample_weight=w)
+    repeated = pickle.loads(pickle.dumps(model)).fit(np.repeat(X, w.astype(int), axis=0)[order])
+    assert_close(weighted._parts_, repeated._parts_, rtol=1e-4)
+
+
 @laws("sparse")
 def test_dense_is_csr(cls):
     model, X, _ = example(cls)

@@ -24,8 +24,8 @@ from unmix.engine.block import Block, Local
 from unmix.engine.callbacks import Passes, watched
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
+from unmix.engine.loop import distinct, generator, whole_block
 from unmix.engine.loop import fit as run_loop
-from unmix.engine.loop import generator
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
@@ -240,7 +240,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             try:
                 runs = self._runs(shape)
                 if U is None:
-                    U = bare.init(_sample(source, w, self._rules(source)), generator(self._seed(), "init"))
+                    sample = distinct(whole_block(source.read(0, source.n), w, self._rules(source)))
+                    U = bare.init(sample, generator(self._seed(), "init"))
                 totals, _ = work.sweep(bare, {0: U}, runs, False)
             finally:
                 work.close()
@@ -530,14 +531,6 @@ class _Length:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-
-def _sample(source: Any, w: np.ndarray | None, rules: Rules) -> Block:
-    """A whole batch as the sample that `init` sees."""
-    from unmix.engine.rows import Rows
-
-    run = layout.Run(0, (0, source.n))
-    return next(Rows(run, source.read(0, source.n), w, rules, {}).blocks())
 
 
 def load(path: str | os.PathLike[str]) -> Any:

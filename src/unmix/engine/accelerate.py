@@ -1,11 +1,11 @@
 """Extrapolation of slow fixed points in the space of statistics.
 
-A pass evaluates the map g(s): statistics s → parts → statistics of all rows given these parts. A fit looks for s = g(s).
+A pass evaluates the map g(s): statistics s → parts → statistics of all rows given these parts. A fit seeks s = g(s).
 With the residuals f_t = g(s_t) − s_t the next statistics are one of
 
     plain       s' = g(s_t)
     squared     s' = s_{t-1} + 2a f_{t-1} + a² (f_t − f_{t-1}),   a = min(|f_{t-1}| / |f_t − f_{t-1}|, reach),
-                where s_t = g(s_{t-1}) was a plain step                                              [Varadhan & Roland 2008]
+                where s_t = g(s_{t-1}) was a plain step                                         [Varadhan & Roland 2008]
     Anderson    s' = g(s_t) − ΔG γ,   γ = argmin |f_t − ΔF γ|² + ridge,   over the last `depth` steps
                                                                                                 [Walker & Ni 2011]
 
@@ -68,7 +68,7 @@ class Accelerator:
             self.reach *= 2.0
         self.bounded = self.squared = False
         if self.points:
-            falls = np.linalg.norm(g - s) <= np.linalg.norm(self.images[-1] - self.points[-1])
+            falls = length(g - s) <= length(self.images[-1] - self.points[-1])
             self.falling = self.falling + 1 if falls else 0
             plain = self.fresh > 0 and np.array_equal(s, self.images[-1])
             self.fresh = self.fresh + 1 if plain else 1
@@ -83,27 +83,26 @@ class Accelerator:
     def _squared(self) -> np.ndarray | None:
         s, f = self.points[-2], self.images[-2] - self.points[-2]
         bend = self.images[-1] - self.points[-1] - f
-        length = np.linalg.norm(bend)
-        step = np.linalg.norm(f) / length if length > 0 else 0.0
+        curved = length(bend)
+        step = length(f) / curved if curved > 0 else 0.0
         self.fresh = 0
         if step <= 1.0:  # shorter than two plain steps
             return None
         self.squared, self.bounded = True, bool(step > self.reach)
         a = min(step, self.reach)
-        return s + 2.0 * a * f + a * a * bend
+        return np.asarray(s + 2.0 * a * f + a * a * bend)
 
     def _anderson(self) -> np.ndarray:
         self.fresh = 0
         G = np.array(self.images)
         F = G - np.array(self.points)
         dF, dG = np.diff(F, axis=0), np.diff(G, axis=0)
-        length = np.linalg.norm(dF, axis=1)
-        length[length == 0] = 1.0
-        unit = dF / length[:, None]
+        lengths = np.array([length(v) or 1.0 for v in dF])
+        unit = dF / lengths[:, None]
         normal = unit @ unit.T
         normal[np.diag_indices_from(normal)] += RIDGE
-        gamma = np.linalg.solve(normal, unit @ F[-1]) / length
-        return G[-1] - gamma @ dG
+        gamma = np.linalg.solve(normal, unit @ F[-1]) / lengths
+        return np.asarray(G[-1] - gamma @ dG)
 
     def reject(self) -> None:
         """Hear that the last proposal made the objective worse or was not feasible; forget the steps."""
@@ -131,3 +130,9 @@ class Accelerator:
         reach, falling, fresh, bounded, squared = state["flags"]
         self.reach, self.falling, self.fresh = float(reach), int(falling), int(fresh)
         self.bounded, self.squared = bool(bounded), bool(squared)
+
+
+def length(v: np.ndarray) -> float:
+    """Euclidean length; squares of very large or small numbers neither overflow nor vanish."""
+    top = float(np.abs(v).max(initial=0.0))
+    return top * float(np.linalg.norm(v / top)) if top > 0 else 0.0

@@ -20,15 +20,16 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import scipy.sparse as sp
 
 from unmix.engine import layout, tree
 from unmix.engine.accelerate import Accelerator
 from unmix.engine.block import Block
 from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
-from unmix.engine.layout import Shape
+from unmix.engine.layout import Run, Shape
 from unmix.engine.moments import Moments
-from unmix.engine.rows import Rules, concatenate, inspect
+from unmix.engine.rows import Rows, Rules, concatenate, inspect
 from unmix.engine.runners import one_blas_thread, runner
 from unmix.engine.trace import Fit, Step
 
@@ -171,18 +172,12 @@ class Loop:
 
     @cached_property
     def sample(self) -> Block:
-        """Rows for `init`: all of small data, a draw by global row index of large data."""
+        """Rows for `init`: all distinct rows of small data, a draw by global row index of large data."""
         n, m = self.shape.n, layout.sample_rows(self.shape)
         if m == n:
-            index, x = slice(0, n), self.source.read(0, n)
-        else:
-            index = np.sort(generator(self.seed, "sample").choice(n, m, replace=False))
-            x = self.source.take(index)
-        w = None if self.w is None else self.w[index]
-        if not inspect(x, 0, self.rules):
-            return Block(x, w)
-        observed = ~np.isnan(x)
-        return Block(np.where(observed, x, x.dtype.type(0)), w, None, observed)
+            return distinct(whole_block(self.source.read(0, n), self.w, self.rules))
+        index = np.sort(generator(self.seed, "sample").choice(n, m, replace=False))
+        return whole_block(self.source.take(index), None if self.w is None else self.w[index], self.rules)
 
     # -- one pass --
 
@@ -214,7 +209,7 @@ class Loop:
             speed = self.shape.n / max(now - begin, 1e-9)
             s.trace.append(Step(self.number, objective, now - self.began, speed))
 
-    def _sweep(self, live: list[Start], runs: list[layout.Run]) -> dict[int, Any]:
+    def _sweep(self, live: list[Start], runs: list[Run]) -> dict[int, Any]:
         """(stats, loss) of each start over some runs, or over the moments that stand for them."""
         if self.moments is not None:
             block = Block(self.moments)
@@ -227,7 +222,7 @@ class Loop:
             self._check_columns(seen)
         return totals
 
-    def _weight(self, runs: list[layout.Run]) -> float:
+    def _weight(self, runs: list[Run]) -> float:
         start, stop = runs[0].start, runs[-1].stop
         return float(stop - start) if self.w is None else float(self.w[start:stop].sum())
 
@@ -382,6 +377,39 @@ class Gatherer:
         if b.observed is not None:  # the engine will see it in the first look and take another route
             return Local(None, Moments(0.0, np.zeros(d), np.zeros((d, d))), 0.0)
         return Local(None, moments(b, U[0]), 0.0)
+
+
+def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
+    """Rows as one block."""
+    return next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
+
+
+def distinct(b: Block) -> Block:
+    """The rows that count, equal ones merged, in an order of their own.
+
+    So that the first parts do not depend on the order of the rows, nor on whether a row is there twice or weighs 2.
+    """
+    weight = np.ones(b.x.shape[0]) if b.w is None else b.w
+    rows = np.flatnonzero(weight > 0)
+    x = b.x[rows]
+    ruler = generator(0, "order").normal(size=x.shape[1])
+    key = x @ ruler if sp.issparse(x) else (x * ruler).sum(axis=1)
+    observed = None if b.observed is None else b.observed[rows]
+    if observed is not None:
+        key = key + (observed * generator(1, "order").normal(size=x.shape[1])).sum(axis=1)
+    order = np.argsort(key, kind="stable")
+    rows, x = rows[order], x[order]
+    new = np.ones(len(rows), bool)
+    if sp.issparse(x):
+        new[1:] = abs(x[1:] - x[:-1]).sum(axis=1) > 0
+    else:
+        new[1:] = (x[1:] != x[:-1]).any(axis=1)
+    if observed is not None:
+        observed = observed[order]
+        new[1:] |= (observed[1:] != observed[:-1]).any(axis=1)
+        observed = observed[new]
+    w = np.add.reduceat(weight[rows], np.flatnonzero(new))
+    return Block(x[new], None if (w == 1).all() else w, None, observed)
 
 
 def mean(b: Block) -> np.ndarray:

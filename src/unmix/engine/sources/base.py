@@ -172,10 +172,11 @@ class Cursor:
         return self.piece is not None
 
     def close(self) -> None:
-        """Let go of files."""
+        """Let go of files and memory."""
         self.piece = None
         if hasattr(self.pieces, "close"):
             self.pieces.close()
+        self.pieces = iter(())
 
 
 class Sequential(Source):
@@ -226,25 +227,31 @@ class Sequential(Source):
         return rows
 
     def _claim(self, start: int) -> Cursor:
-        """An open place from which `start` is reached without decoding anything twice, or a new one."""
-        origin = self._origin(start)
+        """An open place from which `start` is soon reached, or a new one."""
         with self._lock:
-            near = [c for c in self._cursors if origin <= c.at <= start]
+            near = [c for c in self._cursors if self._leads(c, start)]
             if near:
                 best = max(near, key=lambda c: c.at)
                 self._cursors.remove(best)
                 return best
+            stale = self._cursors.pop(0) if len(self._cursors) >= self.idle else None
+        if stale is not None:
+            stale.close()  # before another one takes memory
         return Cursor(self, start)
+
+    def _leads(self, cursor: Cursor, start: int) -> bool:
+        """Whether to read on to `start` rather than to begin anew: what lies between is little, or has to be read."""
+        return cursor.at <= start and self._origin(start) - cursor.at <= 4 * self._step()
 
     def batches(self, bounds: Bounds) -> Iterator[Callable[[], Any]]:
         """Rows in order; each piece is read by the thread that iterates, and made into rows by the one that calls."""
         cursor: Cursor | None = None
         try:
             for start, stop in bounds:
-                if cursor is None or cursor.at > start or cursor.at < self._origin(start):
-                    if cursor is not None:
-                        cursor.close()
-                    cursor = Cursor(self, start)
+                if cursor is not None and not self._leads(cursor, start):
+                    cursor.close()
+                    cursor = None
+                cursor = cursor or Cursor(self, start)
                 yield partial(self._rows, cursor.advance(start, stop), start)
         finally:
             if cursor is not None:

@@ -38,8 +38,8 @@ class Batches(Sequential):
 class Parquet(Batches):
     """Parquet files. The footers say where each row group begins; reading begins there and goes on batch by batch.
 
-    Pre-buffering is off and columns are read through small buffers, so that what is held is a few pages of each
-    column and one batch, however large the row groups are.
+    Pre-buffering is off and columns are read through small buffers, so that what is held is one batch and, of each
+    column, a page or two and its dictionary (some 3 MiB at most), however large the row groups are.
     """
 
     kind = "parquet"
@@ -65,6 +65,7 @@ class Parquet(Batches):
         self.d, self.n = len(names), sum(map(sum, self.groups))
         check_shape(self.n, self.d, what)
         self.starts = [0, *accumulate(r for groups in self.groups for r in groups)]
+        self.idle = max(1, min(4, 24 // self.d))  # places kept open, each of which holds pages of every column
         self.dtype = float_of(types)
         for name, t in zip(names * len(self.files), types, strict=True):
             if not is_number(t):
@@ -75,7 +76,7 @@ class Parquet(Batches):
         return self.starts
 
     def _pieces(self, origin: int) -> Iterator[Any]:
-        size = max(64, PIECE // (self.d * self.dtype.itemsize))
+        size = max(64, PIECE // 4 // (self.d * self.dtype.itemsize))
         at = 0
         for i, groups in enumerate(self.groups):
             first = 0
@@ -90,7 +91,7 @@ class Parquet(Batches):
         import pyarrow.parquet as pq
 
         path = self.files[file]
-        buffer = min(1 << 20, max(1 << 14, PIECE // max(1, len(names))))
+        buffer = min(1 << 18, max(1 << 14, PIECE // 4 // len(names)))
         with named(path), pq.ParquetFile(path, pre_buffer=False, buffer_size=buffer) as f:
             groups = list(range(first, len(self.groups[file])))
             for batch in f.iter_batches(size, row_groups=groups, columns=names):

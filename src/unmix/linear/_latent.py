@@ -1,0 +1,200 @@
+"""The latent linear model  x = zW + μ + ε,  z ~ N(0, I),  ε ~ N(0, diag ψ),  where some cells of x are missing.
+
+Only the observed cells o of a row enter its likelihood. EM with parameter expansion (Liu, Rubin & Wu 1998: the step lets
+z ~ N(a, R), then absorbs a and R into μ and W, which makes it several times faster and costs k×k numbers):
+
+local    M = I + W_o ψ_o⁻¹ W_oᵀ      m = M⁻¹ W_o ψ_o⁻¹ (x_o − μ_o)      E[ẑẑᵀ] = (M⁻¹ + mmᵀ, m; mᵀ, 1)      ẑ = (z, 1)
+         loss = ½ Σ_o ((x − mW − μ)²/ψ + log 2πψ) + ½ mᵀm + ½ log|M|                  [the inversion and determinant lemmas]
+stats    A_j = Σ_{i: j observed} E[ẑẑᵀ]     B_j = Σ (x_ij − s_j) E[ẑ]     C_j = Σ (x_ij − s_j)²     N = Σ_i E[ẑẑᵀ]
+update   (w_j, μ_j) = A_j⁻¹ B_j     ψ_j = (C_j − B_jᵀ A_j⁻¹ B_j)/A_j[1,1]     μ += aW     W ← chol(R)ᵀ W
+
+Factor analysis is this model; probabilistic PCA is this model with one ψ for all columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from unmix.engine.block import Block, Local
+from unmix.engine.moments import Moments
+
+CHUNK = 1 << 19  # numbers in a k×k×rows array: about 4 MiB
+
+
+class Loadings(NamedTuple):
+    """Parts of the model; z of `transform` is z of the model times `rotation`. The noise stays above its floor."""
+
+    shift: np.ndarray
+    mean: np.ndarray
+    loadings: np.ndarray
+    noise: np.ndarray
+    floor: np.ndarray
+    rotation: np.ndarray
+
+
+class CellLoadings(Loadings):
+    """The same parts, learnt cell by cell because some cells are missing."""
+
+    __slots__ = ()
+
+
+class Cells(NamedTuple):
+    """The statistics A, B, C, N; symmetric matrices as their lower triangles, columns of X last."""
+
+    second: np.ndarray
+    cross: np.ndarray
+    square: np.ndarray
+    latent: np.ndarray
+
+
+class Posterior(NamedTuple):
+    """p(z | x_o) of some rows: z ~ N(m, HᵀH), rows last; with x − μ (0 in unobserved cells) and −log p(x_o)."""
+
+    residual: np.ndarray
+    mean: np.ndarray
+    half: np.ndarray
+    loss: np.ndarray
+
+
+def posterior(U: Loadings, x: np.ndarray, observed: np.ndarray | None) -> Posterior:
+    """What the observed cells of each row say of its z; the k×k systems of all rows at once, in float64."""
+    W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
+    k, d = W.shape
+    xc = (x - U.mean).astype(np.float64)
+    scaled = W / noise
+    if observed is None:
+        M, constant = (scaled @ W.T)[:, :, None], np.log(2 * np.pi * noise).sum()
+    else:
+        xc *= observed
+        i, j = np.tril_indices(k)
+        M = np.empty((k, k, len(x)))
+        M[i, j] = M[j, i] = (W[i] * scaled[j]) @ observed.T.astype(np.float64)
+        constant = observed @ np.log(2 * np.pi * noise)
+    M[np.arange(k), np.arange(k)] += 1.0
+    half, logdet = inverse_factor(M)
+    m = np.einsum("pan,pn->an", half, np.einsum("pan,an->pn", half, scaled @ xc.T))
+    r = xc - m.T @ W
+    if observed is not None:
+        r *= observed
+    loss = 0.5 * ((r * r) @ (1.0 / noise) + np.einsum("an,an->n", m, m) + logdet + constant)
+    return Posterior(xc, m, half, loss)
+
+
+def inverse_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """H = L⁻¹ and log|M| for M = LLᵀ of many small matrices at once, matrices last: every step runs over all of them."""
+    k = len(M)
+    L, H = np.zeros_like(M), np.zeros_like(M)
+    for j in range(k):
+        L[j, j] = np.sqrt(M[j, j] - np.einsum("pn,pn->n", L[j, :j], L[j, :j]))
+        L[j + 1 :, j] = (M[j + 1 :, j] - np.einsum("apn,pn->an", L[j + 1 :, :j], L[j, :j])) / L[j, j]
+        H[j, :j] = -np.einsum("pn,pan->an", L[j, :j], H[:j, :j]) / L[j, j]
+        H[j, j] = 1.0 / L[j, j]
+    diagonal = L[np.arange(k), np.arange(k)]
+    return H, 2.0 * np.log(diagonal).sum(axis=0)
+
+
+def chunks(b: Block, k: int) -> list[Block]:
+    """The block in pieces whose k×k systems fit the cache."""
+    n, step = b.x.shape[0], max(64, CHUNK // max(1, k * k))
+    cuts = [slice(i, i + step) for i in range(0, n, step)]
+    x = b.x.toarray() if sp.issparse(b.x) else b.x
+    return [
+        Block(x[c], None if b.w is None else b.w[c], None, None if b.observed is None else b.observed[c]) for c in cuts
+    ]
+
+
+def local(U: Loadings, b: Block) -> Local:
+    """z, the statistics A, B, C, N about the origin U.shift, and −log p of the observed cells."""
+    k, d = U.loadings.shape
+    i, j = np.tril_indices(k + 1)
+    second, latent = np.zeros((len(i), d)), np.zeros(len(i))
+    cross, square = np.zeros((k + 1, d)), np.zeros(d)
+    loss, z = 0.0, []
+    for c in chunks(b, k):
+        p = posterior(U, c.x, c.observed)
+        n = len(c.x)
+        w = np.ones(n) if c.w is None else c.w
+        one = np.vstack([p.mean, np.ones((1, n))])
+        E = one[i] * one[j]
+        inner = i < k
+        E[inner] += np.einsum("pan,pan->an", p.half[:, i[inner]], p.half[:, j[inner]])
+        E *= w
+        if c.observed is None:
+            total = E.sum(axis=1)
+            second += total[:, None]
+            latent += total
+        else:
+            second += E @ c.observed.astype(np.float64)
+            latent += E @ c.observed.any(axis=1)  # a row of which nothing was seen has no say
+        cross += (one * w) @ p.residual
+        square += w @ (p.residual * p.residual)
+        loss += c.sum(p.loss)
+        z.append(p.mean.T.astype(c.x.dtype))
+    delta = (U.mean - U.shift).astype(np.float64)  # from the current centre to the fixed origin
+    square += delta * (2.0 * cross[k] + delta * second[-1])
+    cross += delta * second[i == k]
+    return Local(np.concatenate(z), Cells(second, cross, square, latent), loss)
+
+
+def update(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
+    """The expanded M-step; LinAlgError where extrapolated statistics are those of no data."""
+    k, d = U.loadings.shape
+    A, N = unpack(s.second, k + 1).T, unpack(s.latent, k + 1)
+    delta, count = U.mean - U.shift, A[:, k, k]
+    B = s.cross.T - delta[:, None] * A[:, k]
+    C = s.square - delta * (2.0 * s.cross[k] - delta * count)
+    blind = ~(count > 0)  # a column that no row of an online batch has shown stays as it is
+    if blind.any():
+        A, B = A.copy(), B.copy()
+        A[blind], B[blind] = np.eye(k + 1), np.vstack([U.loadings, np.zeros(d)]).T[blind]
+    np.linalg.cholesky(A)
+    T = np.linalg.solve(A, B[:, :, None])[:, :, 0]
+    rest = np.maximum(C - np.einsum("ja,ja->j", T, B), 0.0)
+    rest[blind] = 0.0
+    if isotropic:
+        noise = np.maximum(np.full(d, rest.sum() / count.sum()), U.floor)
+    else:
+        noise = np.where(blind, U.noise, np.maximum(rest / np.where(blind, 1.0, count), U.floor))
+    N = N / N[k, k]
+    a, R = N[k, :k], N[:k, :k] - np.outer(N[k, :k], N[k, :k])
+    W = T[:, :k].T
+    return U._replace(mean=U.mean + T[:, k] + a @ W, loadings=np.linalg.cholesky(R).T @ W, noise=noise)
+
+
+def canonical(components: np.ndarray) -> np.ndarray:
+    """Signs that make the largest entry of each row positive."""
+    if components.size == 0:
+        return np.ones(len(components))
+    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(largest < 0, -1.0, 1.0)
+
+
+def unpack(triangle: np.ndarray, k: int) -> np.ndarray:
+    """Symmetric k×k matrices from their lower triangles."""
+    i, j = np.tril_indices(k)
+    full = np.empty((k, k, *triangle.shape[1:]))
+    full[i, j] = full[j, i] = triangle
+    return full
+
+
+def expected_moments(U: Loadings, b: Block) -> Moments:
+    """Moments about U.shift that complete rows would have, given the observed cells: E[x | x_o] and Cov[x | x_o]."""
+    k, d = U.loadings.shape
+    W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
+    n, total, scatter = 0.0, np.zeros(d), np.zeros((d, d))
+    for c in chunks(b, k):
+        p = posterior(U, c.x, c.observed)
+        seen = np.ones(c.x.shape, bool) if c.observed is None else c.observed
+        w = seen.any(axis=1) * (1.0 if c.w is None else c.w)
+        x = np.where(seen, p.residual, p.mean.T @ W)
+        n += w.sum()
+        total += w @ x
+        scatter += (x.T * w) @ x
+        scatter[np.diag_indices(d)] += (w @ ~seen) * noise
+        for h in np.broadcast_to(p.half, (k, k, len(x))):
+            x = np.where(seen, 0.0, h.T @ W)
+            scatter += (x.T * w) @ x
+    return Moments(n, total, scatter).about((U.shift - U.mean).astype(np.float64))

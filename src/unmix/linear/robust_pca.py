@@ -1,0 +1,371 @@
+"""Robust PCA:  min ‖L‖_* + λ‖S‖₁  subject to  L + S = X on the observed cells            (Candès, Li, Ma & Wright, 2011)
+
+One pass is one step of the relaxed method of multipliers. With Y the dual variable, μ the penalty and
+m = x − s + y/μ, both S and Y follow from M, so M is all that a row keeps.
+
+local    ℓ = m V diag(1 − 1/(μσ)) Vᵀ                    singular value thresholding of M, row by row
+         y = (m − ℓ) μ/μ⁺                               scaled dual variable, a subgradient of ‖·‖_* at L
+         t = x − ℓ + y,   c = clip(t, ±λ/μ⁺),   s = t − c          [not observed: c = 0, so that s is free]
+         r = x − ℓ − s = c − y                          μ⁺c is a subgradient of λ‖·‖₁ at S: r = 0 is the optimum
+         m⁺ = ℓ + y + 1.3 r
+stats    G = Q M⁺ᵀ M⁺,   ‖R‖²,   ‖Y‖²,   ‖X‖²           rows of Q: a basis that is near the leading right singular vectors
+update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the next Q: V, and some more directions, so that the rank can grow
+         μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 100 ‖R‖/‖X‖        then fixed: so the iteration ends at the optimum
+
+Since one residual R measures both the constraint and, times μ, the distance of the two subgradients, the penalty grows
+only until both meet their tolerances together. (A penalty that grows without end stops where the constraint holds, which
+for noisy data is not the optimum.) A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from unmix.engine.block import Block, Local
+from unmix.engine.layout import Shape
+from unmix.engine.trace import Fit
+from unmix.model import Model
+
+RELAX = 1.3  # over-relaxation; any value in (0, 2) converges
+GROWTH = 1.2  # of the penalty from pass to pass
+DUAL = 100.0  # how much larger than `tol` the relative dual residual may be
+START = 6.0  # the first pass clips X at so many medians of |x|
+SMALL = 64  # columns up to which the exact decomposition costs nothing
+
+
+class Parts(NamedTuple):
+    """`axes[:rank]` are the right singular vectors of L; all axes are the rows of Q unless the Gram matrix is `whole`."""
+
+    axes: np.ndarray
+    rank: int
+    shrink: np.ndarray
+    singular_values: np.ndarray
+    whole: bool
+    lam: float
+    mu: float
+    ratio: float
+    primal: float
+    dual: float
+    step: int
+    last: bool
+    seed: int
+
+
+class Stats(NamedTuple):
+    """G, and the squared norms of R, Y/μ and X."""
+
+    gram: np.ndarray
+    residual: float
+    dual: float
+    data: float
+
+
+class Hidden(NamedTuple):
+    """What a row keeps: m, and in the last pass its scores and its sparse part too."""
+
+    m: np.ndarray
+    scores: np.ndarray
+    sparse: np.ndarray
+
+
+class RobustPCA(Model):
+    """Robust PCA: a low-rank matrix plus a sparse one, found by convex optimisation.
+
+    Few cells may be wrong by any amount; the low-rank part is recovered all the same, exactly where it is incoherent.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        The most components that the low-rank part may have; None lets the nuclear norm decide alone.
+    lam : float or None, default=None
+        Weight λ of the sparse part; None for 1/√max(n, d), with n the number of rows (the sum of their weights).
+    mu : float or None, default=None
+        Penalty μ of the method of multipliers, then held fixed; None for one that follows the data.
+    tol : float, default=1e-7
+        The fit ends when ‖X − L − S‖_F ≤ tol ‖X‖_F and the relative dual residual is at most 100 tol. (In float32 no
+        less than ten times the machine's precision.)
+    max_iter : int, default=500
+        The most passes.
+    random_state : int, RandomState or None, default=None
+        Seed of the first directions in which singular vectors are sought.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank, d)
+        Right singular vectors of the low-rank part.
+    singular_values_ : ndarray of shape (rank,)
+        Its singular values.
+    rank_, n_components_ : int
+        Its rank.
+    low_rank_, sparse_ : ndarray of shape (n, d)
+        L and S of the rows of `fit`, if these were in memory. (Not where a callback ended the fit early.)
+    lambda_ : float
+        λ.
+    primal_residual_, dual_residual_ : float
+        How far the last pass was from the optimum, relative to ‖X‖ and ‖Y‖.
+
+    Notes
+    -----
+    `transform` gives the scores of new rows by least absolute deviations, argmin_c ‖x − cV‖₁: what the components do
+    not explain is taken to be sparse.
+
+    References
+    ----------
+    Candès, Li, Ma & Wright (2011), Robust principal component analysis?, Journal of the ACM 58(3).
+    Lin, Chen & Ma (2010), The augmented Lagrange multiplier method for exact recovery of corrupted low-rank matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import RobustPCA
+    >>> rng = np.random.default_rng(0)
+    >>> low = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 80))
+    >>> wrong = rng.random(low.shape) < 0.05
+    >>> model = RobustPCA(random_state=0).fit(np.where(wrong, 50.0, low))
+    >>> model.rank_, bool(np.allclose(model.low_rank_, low, atol=1e-3))
+    (3, True)
+    """
+
+    missing = True
+    stateful = True
+    collect = "memory"
+    monotone = False
+    exempt: ClassVar[dict[str, str]] = {
+        "monotone": "the multipliers' iterates are not feasible before the end, so their objective may rise",
+        "online": "a pass goes on from the dual variables that the same rows left, which new rows do not have",
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "lam": [Interval(Real, 0.0, None, closed="neither"), None],
+        "mu": [Interval(Real, 0.0, None, closed="neither"), None],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        lam: float | None = None,
+        mu: float | None = None,
+        tol: float = 1e-7,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.mu = mu
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @property
+    def partial_fit(self) -> Any:
+        """Not there: see `exempt`."""
+        raise AttributeError(f"RobustPCA has no partial_fit: {self.exempt['online']}. Use fit, which streams from disk.")
+
+    # -- the model --
+
+    def check(self, shape: Shape) -> None:
+        """Whether there are rows and columns enough."""
+        most = min(shape.n, shape.d)
+        if self.n_components is not None and self.n_components > most:
+            raise ValueError(
+                f"n_components={self.n_components} is more than {shape.n} rows and {shape.d} columns can have: "
+                f"give at most {most}, or None"
+            )
+
+    def init(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
+        d = sample.x.shape[1]
+        lam = self.lam or 1.0 / np.sqrt(max(self._shape.weight, d))
+        mu = self.mu or lam / (START * typical(sample))
+        width, whole = self._width(0, full=True)
+        axes = np.zeros((0, d)) if whole else rng.normal(scale=d**-0.5, size=(width, d))
+        none = np.zeros(0)
+        return Parts(
+            axes, 0, none, none, whole, float(lam), float(mu), 1.0, 1.0, 1.0, 0, False, int(rng.integers(2**31))
+        )  # fmt: skip
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """One step of every row, and what the next singular value thresholding needs of them."""
+        from unmix.kernels.robust_split import split
+
+        x, V = b.x, U.axes[: U.rank]
+        n, d = x.shape
+        scores = self.encode(U, b) if b.z is None else (b.z.m @ V.T) * U.shrink
+        low = scores @ V
+        m = low.copy() if b.z is None else b.z.m
+        sparse = np.empty((n, d) if U.last else (0, 0), x.dtype)
+        ratio, cut = np.full(n, U.ratio, x.dtype), np.full(n, U.lam / U.mu, x.dtype)
+        sums = split(x, mask(b), m, ratio, cut, RELAX, low, sparse)
+        new = low  # the kernel has put m⁺ in its place
+        gram = b.weighted(new).T @ new if U.whole else b.weighted(new @ U.axes.T).T @ new
+        residual, dual, data, absolute = (b.sum(v) for v in sums.T)
+        z = Hidden(new, scores, sparse) if U.last else Hidden(new, scores[:, :0], sparse.reshape(n, 0))
+        return Local(z, Stats(gram, residual, dual, data), U.lam * absolute)
+
+    def update(self, U: Parts, stats: Stats) -> Parts:
+        """The singular values and vectors of M⁺ that L will keep, the next Q, and the next penalty."""
+        primal = np.sqrt(stats.residual / stats.data) if stats.data > 0 else 0.0
+        dual = np.sqrt(stats.residual / stats.dual) if stats.dual > 0 else float(stats.residual > 0)
+        sigma, axes = whole_axes(stats.gram) if U.whole else leading_axes(U.axes, stats.gram)
+        rank = int(np.sum(sigma * U.mu > 1.0))
+        full = rank + 3 > len(axes)  # there may be more above the threshold than Q has room for
+        rank = min(rank, self.n_components or rank)
+        width, whole = self._width(rank, full)
+        kept = axes[: rank if whole else width]
+        if not whole and len(kept) < width:
+            fresh = np.random.default_rng([U.seed, U.step]).normal(size=(width - len(kept), axes.shape[1]))
+            fresh -= (fresh @ kept.T) @ kept
+            kept = np.concatenate([kept, fresh / np.linalg.norm(fresh, axis=1, keepdims=True)])
+        mu = U.mu
+        if self.mu is None:
+            most = DUAL * U.mu * np.sqrt(stats.dual / stats.data) if stats.data > 0 else U.mu
+            mu = GROWTH * U.mu if U.step == 0 else max(U.mu, min(GROWTH * U.mu, most))
+        step, sigma = U.step + 1, sigma[:rank]
+        new = Parts(
+            np.ascontiguousarray(kept), rank, 1.0 - 1.0 / (U.mu * sigma), sigma - 1.0 / U.mu, whole, U.lam, float(mu),
+            U.mu / float(mu), float(primal), float(dual), step, False, U.seed,
+        )  # fmt: skip
+        return new._replace(last=self.settled(new) or step >= self.max_iter)
+
+    def penalty(self, U: Parts) -> float:
+        """‖L‖_*."""
+        return float(U.singular_values.sum())
+
+    def settled(self, U: Parts) -> bool:
+        """Whether the constraint holds and the two subgradients agree."""
+        tol = self._tol(self._shape.dtype)
+        return U.step > 0 and U.primal <= tol and U.dual <= DUAL * tol
+
+    def publish(self, fit: Fit) -> None:
+        """The low-rank part's singular vectors and values; both parts if the rows were in memory."""
+        U = fit.U
+        self.components_ = U.axes[: U.rank].copy()
+        self.singular_values_ = U.singular_values
+        self.rank_ = self.n_components_ = U.rank
+        self.lambda_ = U.lam
+        self.primal_residual_, self.dual_residual_ = U.primal, U.dual
+        for name in ("low_rank_", "sparse_"):
+            self.__dict__.pop(name, None)
+        if fit.z is not None and U.last:
+            self.low_rank_ = fit.z.scores @ self.components_.astype(fit.z.scores.dtype)
+            self.sparse_ = fit.z.sparse
+
+    def encode(self, U: Parts, b: Block) -> np.ndarray:
+        """Scores argmin_c ‖x − cV‖₁ over the observed cells: the same iteration with V fixed, each row at its own pace."""
+        from unmix.kernels.robust_split import split
+
+        V, tol = U.axes[: U.rank], self._tol(b.x.dtype)
+        scores = np.zeros((len(b.x), len(V)), b.x.dtype)
+        if not len(V):
+            return scores
+        x, seen, rows = b.x, mask(b), np.arange(len(b.x))
+        cut = (START * medians(b)).astype(x.dtype)
+        ratio, m, no = np.ones_like(cut), np.clip(x, -cut[:, None], cut[:, None]), np.empty((0, 0), x.dtype)
+        for _ in range(self.max_iter):
+            current = m @ V.T
+            scores[rows] = current
+            new = current @ V
+            sums = split(x, seen, m, ratio, cut, RELAX, new, no)
+            m = new
+            residual, dual, data = sums[:, 0], sums[:, 1], sums[:, 2]
+            going = (residual > tol**2 * data) | (residual > (DUAL * tol) ** 2 * dual)
+            if not going.any():
+                break
+            shrunk = np.where(data < DUAL**2 * dual, cut / x.dtype.type(GROWTH), cut)
+            cut, ratio = shrunk, shrunk / np.maximum(cut, np.finfo(x.dtype).tiny)
+            if going.mean() < 0.7:  # rows that are done are left out once that is worth a copy
+                x, m, rows, cut, ratio = x[going], m[going], rows[going], cut[going], ratio[going]
+                seen = seen[going] if len(seen) else seen
+        return scores
+
+    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """The low-rank rows that have these scores."""
+        return z @ U.axes[: U.rank]
+
+    def _tol(self, dtype: Any) -> float:
+        return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
+
+    def _width(self, rank: int, full: bool) -> tuple[int, bool]:
+        """How many directions to follow, and whether the whole Gram matrix is cheaper."""
+        n, d = self._shape.n, self._shape.d
+        first = min(max(16, d // 16), 256)
+        width = min(rank + (max(first, rank) if full else max(8, rank // 8)), n, d)
+        return width, d <= SMALL or 8 * n * width + 12 * width**2 >= n * d + 10 * d**2
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[RobustPCA, np.ndarray, Callable[[Any], None]]:
+        """Rank 3, and one cell in twenty wrong."""
+        low = rng.normal(size=(150, 3)) @ rng.normal(size=(3, 90))
+        X = low + np.where(rng.random(low.shape) < 0.05, rng.choice([-20.0, 20.0], low.shape), 0.0)
+
+        def check(model: Any) -> None:
+            assert model.rank_ == 3
+            left = low - low @ model.components_.T @ model.components_
+            assert np.abs(left).max() < 1e-2
+            if hasattr(model, "low_rank_"):
+                assert np.abs(model.low_rank_ - low).max() < 1e-2
+
+        return cls(random_state=0), X, check
+
+
+def mask(b: Block) -> np.ndarray:
+    """The observed cells as the kernel wants them."""
+    return np.empty((0, 0), bool) if b.observed is None else b.observed
+
+
+def medians(b: Block) -> np.ndarray:
+    """Median of |x| over the observed cells of each row; where it is 0, the mean."""
+    a = np.abs(b.x)
+    count = np.full(len(a), a.shape[1]) if b.observed is None else b.observed.sum(axis=1)
+    a.sort(axis=1)  # cells that were not observed hold 0: they come first
+    middle = a.shape[1] - count + np.maximum(count - 1, 0) // 2
+    value = a[np.arange(len(a)), np.minimum(middle, a.shape[1] - 1)]
+    return np.where(value > 0, value, a.sum(axis=1) / np.maximum(count, 1))
+
+
+def typical(b: Block) -> float:
+    """Weighted median of the rows' medians, seen in some of the columns; 1 where X is 0."""
+    stride = max(1, b.x.size >> 18)
+    thin = Block(b.x[:, ::stride], b.w, None, None if b.observed is None else b.observed[:, ::stride])
+    value = medians(thin).astype(np.float64)
+    keep = value > 0
+    if not keep.any():
+        return float(np.abs(b.x).max(initial=0.0)) or 1.0
+    w = np.ones(len(value)) if b.w is None else b.w
+    value, w = value[keep], w[keep]
+    order = np.argsort(value)
+    total = np.cumsum(w[order])
+    return float(value[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def whole_axes(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of M, descending, and right singular vectors as rows, from MᵀM."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical(vectors.T[::-1])
+
+
+def leading_axes(Q: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for the leading ones from G = Q MᵀM: the best approximation Gᵀ (G Qᵀ)⁺ G that agrees with it."""
+    H = G @ Q.T
+    h, W = np.linalg.eigh(0.5 * (H + H.T))
+    inverse = np.where(h > 1e-14 * max(h[-1], 0.0), 1.0, 0.0) / np.sqrt(np.where(h > 0, h, 1.0))
+    basis, R = np.linalg.qr(G.T)
+    E = R @ (W * inverse)
+    values, vectors = np.linalg.eigh(E @ E.T)
+    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical((basis @ vectors[:, ::-1]).T)
+
+
+def canonical(axes: np.ndarray) -> np.ndarray:
+    """Rows with their largest entry positive."""
+    largest = axes[np.arange(len(axes)), np.argmax(np.abs(axes), axis=1)] if axes.size else np.ones(len(axes))
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
