@@ -52,10 +52,11 @@ def total(outs):
 
 
 def assert_close(a, b, rtol=1e-7, of=None):
-    """Leaf by leaf, to a tolerance relative to the leaf's largest entry."""
+    """Leaf by leaf, to a tolerance relative to the leaf's largest entry (a sum may cancel: or a little of the largest)."""
+    largest = max((np.abs(v).max(initial=0) for v in tree.leaves(a)), default=0)
     for u, v in zip(tree.leaves(a), tree.leaves(b), strict=True):
         u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
-        scale = max(np.abs(u).max(initial=0), np.abs(v).max(initial=0), 1e-12)
+        scale = max(np.abs(u).max(initial=0), np.abs(v).max(initial=0), 1e-6 * largest)
         np.testing.assert_allclose(u, v, rtol=0, atol=rtol * scale, err_msg=of or "")
 
 

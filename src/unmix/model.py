@@ -289,7 +289,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         self.publish(fit)
         for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
             if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
-                self.__dict__[name] = tree.cast(self.__dict__[name], fit.dtype)
+                self.__dict__[name] = tree.settle(self.__dict__[name], fit.dtype)
 
     def _warn(self, fit: Fit) -> None:
         name = type(self).__name__
@@ -396,7 +396,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         wanted = self._n_features_out
         if source.d != wanted:
             raise ValueError(f"X has {source.d} columns, but inverse_transform needs the {wanted} that transform gives")
-        U = tree.cast(self._parts_, source.dtype)
+        U = tree.settle(self._parts_, source.dtype)
         return self.decode(U, source.whole(get_config().budget))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.engine.config import Settings
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, apply, sweep
 from unmix.engine.runners import one_blas_thread
+from unmix.engine.sources.arrays import csr_of
 
 
 def active_client(start: bool) -> Any:
@@ -55,7 +57,7 @@ class DaskRunner:
         self._load(runs)
         totals: dict[int, Any] = dict.fromkeys(states)
         seen = Seen(False, np.zeros(self.source.d, bool))
-        state = [tree.cast(U, self.source.dtype) for U in states.values()]
+        state = [tree.settle(U, self.source.dtype) for U in states.values()]
         order = list(states)
         swept: dict[int, Any] = {}
         with _quiet():
@@ -164,7 +166,9 @@ def _make_rows(run: Run, x: Any, w: np.ndarray | None, rules: Rules) -> Rows:
     if isinstance(x, tuple):
         source, start, stop = x
         x = source.read(start, stop)
-    return Rows(run, x, w, rules, {})
+    if sp.issparse(x):
+        x = csr_of(*tree.settle((x.data, x.indices, x.indptr)), x.shape)
+    return Rows(run, tree.settle(x), tree.settle(w), rules, {})
 
 
 def _sweep_group(model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool) -> Any:

@@ -165,7 +165,7 @@ class Loop:
         starts = []
         for i in range(self.model.restarts()):
             with one_blas_thread:
-                U = self.model.init(self.sample, generator(self.seed, "init", i))
+                U = tree.settle(self.model.init(self.sample, generator(self.seed, "init", i)))
             fast = self.settings.acceleration and self.model.accelerate and self.online is None
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
@@ -199,7 +199,7 @@ class Loop:
                     stats = tree.scale(stats, self.shape.weight / weight)
                     s.stats = stats if s.stats is None else tree.blend(s.stats, stats, rho)
                     self.work.commit(s.index)
-                    s.U = self.model.update(s.U, s.stats)
+                    s.U = tree.settle(self.model.update(s.U, s.stats))
                 else:
                     s.stats = stats
         self.number += 1
@@ -281,7 +281,7 @@ class Loop:
     def _advance(self, s: Start, extrapolate: bool) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
         with one_blas_thread:
-            plain = self.model.update(s.U, s.stats)
+            plain = tree.settle(self.model.update(s.U, s.stats))
         if not tree.finite(plain):
             self._nonfinite(s, first_bad(plain))
             return False
@@ -300,7 +300,7 @@ class Loop:
         stats = unflat(vector, s.stats)
         try:
             with one_blas_thread:
-                U = self.model.update(s.U, stats)
+                U = tree.settle(self.model.update(s.U, stats))
         except np.linalg.LinAlgError:
             s.accelerator.reject()
             return None

@@ -128,7 +128,7 @@ class Swept(NamedTuple):
 
 def sweep(model: Any, rows: Rows, states: list[Any], z: list[list[Any]] | None, keep: bool) -> Swept:
     """One pass of several sets of parts over one run: each block is read once and used by all of them."""
-    states = [tree.cast(U, rows.x.dtype) for U in states]
+    states = [tree.settle(U, rows.x.dtype) for U in states]
     sums: list[Any] = [None] * len(states)
     new: list[list[Any]] = [[] for _ in states]
     for i, b in enumerate(rows.blocks()):
@@ -137,13 +137,13 @@ def sweep(model: Any, rows: Rows, states: list[Any], z: list[list[Any]] | None, 
             pair = (out.stats, float(out.loss))
             sums[s] = tree.double(pair) if sums[s] is None else tree.add_into(sums[s], pair)
             if keep:
-                new[s].append(out.z)
+                new[s].append(tree.settle(out.z))
     return Swept(sums, new if keep else None, rows.seen())
 
 
 def apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:
     """A method of the model, row block by row block, at fixed parts."""
-    U = tree.cast(U, rows.x.dtype)
+    U = tree.settle(U, rows.x.dtype)
     f: Callable[[Any, Block], Any] = getattr(model, method)
     return [f(U, b) for b in rows.blocks()]
 

@@ -31,7 +31,27 @@ def leaves(a: Any) -> Iterator[Any]:
 
 def double(a: Any) -> Any:
     """A copy of the tree whose floating arrays are float64: the start of a sum that belongs to the engine."""
-    return map(lambda v: np.array(v, dtype=np.float64) if is_float(v) else np.array(v) if isinstance(v, np.ndarray) else v, a)
+
+    def copy(v: Any) -> Any:
+        if not isinstance(v, np.ndarray):
+            return v
+        return np.array(v, dtype=np.float64 if is_float(v) else v.dtype, order="C")
+
+    return map(copy, a)
+
+
+def settle(a: Any, dtype: Any = None) -> Any:
+    """The tree with its arrays aligned and in C order, the floating ones in `dtype` if given (no copy where they are).
+
+    BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that has travelled may have either.
+    """
+
+    def put(v: Any) -> Any:
+        if not isinstance(v, np.ndarray):
+            return v
+        return np.require(v, dtype if dtype is not None and is_float(v) else v.dtype, ("C", "A"))
+
+    return map(put, a)
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -54,11 +74,6 @@ def scale(a: Any, c: float) -> Any:
 def blend(a: Any, b: Any, rho: float) -> Any:
     """(1 − ρ) a + ρ b; exactly b when ρ is 1."""
     return b if rho == 1.0 else map(lambda u, v: (1.0 - rho) * u + rho * v, a, b)
-
-
-def cast(a: Any, dtype: Any) -> Any:
-    """The tree with its floating arrays in `dtype` (no copy where they already are)."""
-    return map(lambda v: v.astype(dtype, copy=False) if isinstance(v, np.ndarray) and is_float(v) else v, a)
 
 
 def finite(a: Any) -> bool:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 Bounds = Sequence[tuple[int, int]]
 Columns = Sequence[str | int]
 
-PIECE = 8 << 20  # bytes of rows held at a time by sources that read in pieces
+PIECE = 4 << 20  # bytes of rows held at a time by sources that read in pieces
 
 
 class Source:
@@ -245,6 +245,13 @@ class Sequential(Source):
 
     def batches(self, bounds: Bounds) -> Iterator[Callable[[], Any]]:
         """Rows in order; each piece is read by the thread that iterates, and made into rows by the one that calls."""
+        with self._lock:
+            stale, self._cursors = self._cursors, []
+        for cursor in stale:
+            cursor.close()  # a pass needs the memory more than single reads do
+        yield from self._pass(bounds)
+
+    def _pass(self, bounds: Bounds) -> Iterator[Callable[[], Any]]:
         cursor: Cursor | None = None
         try:
             for start, stop in bounds:

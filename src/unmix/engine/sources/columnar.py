@@ -76,7 +76,7 @@ class Parquet(Batches):
         return self.starts
 
     def _pieces(self, origin: int) -> Iterator[Any]:
-        size = max(64, PIECE // 4 // (self.d * self.dtype.itemsize))
+        size = max(64, PIECE // 2 // (self.d * self.dtype.itemsize))
         at = 0
         for i, groups in enumerate(self.groups):
             first = 0
@@ -91,10 +91,11 @@ class Parquet(Batches):
         import pyarrow.parquet as pq
 
         path = self.files[file]
-        buffer = min(1 << 18, max(1 << 14, PIECE // 4 // len(names)))
+        buffer = min(1 << 18, max(1 << 14, PIECE // 2 // len(names)))
         with named(path), pq.ParquetFile(path, pre_buffer=False, buffer_size=buffer) as f:
             groups = list(range(first, len(self.groups[file])))
-            for batch in f.iter_batches(size, row_groups=groups, columns=names):
+            # One thread: on batches this small, handing columns to others costs more time and memory than it saves.
+            for batch in f.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
                 yield batch.select(names)
 
 

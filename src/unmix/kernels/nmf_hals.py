@@ -1,0 +1,169 @@
+"""Coordinate descent for many small non-negative quadratic programmes: min ½ zᵀGz − cᵀz, z ≥ 0, one z per row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LANES = 64  # rows solved side by side: the inner loops run over them, so that they fill vector registers
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def hals(G, C, Z, sweeps, ratio, extra):
+    """Sweep every row of Z towards the minimum of ½ zᵀGz − cᵀz over z ≥ 0, in place.
+
+    A row stops when the largest move of a sweep (in units of the data) is `ratio` times that of its first sweep. Then it
+    goes on by `extra` times the way it came, unless that undoes the gain: the objective of a row never rises. Rows do not
+    see each other, so a row's result does not depend on its neighbours.
+    """
+    n, k = Z.shape
+    zero = Z.dtype.type(0)
+    z = np.empty((k, LANES), Z.dtype)
+    c = np.zeros((k, LANES), Z.dtype)
+    origin = np.empty((k, LANES), Z.dtype)
+    slope = np.empty(LANES, Z.dtype)
+    first = np.empty(LANES, Z.dtype)
+    move = np.empty(LANES, Z.dtype)
+    live = np.empty(LANES, Z.dtype)
+    for top in range(0, n, LANES):
+        m = min(LANES, n - top)
+        for j in range(k):
+            for i in range(m):
+                z[j, i] = Z[top + i, j]
+                c[j, i] = C[top + i, j]
+            for i in range(m, LANES):
+                z[j, i] = zero
+                c[j, i] = zero
+            for i in range(LANES):
+                origin[j, i] = z[j, i]
+        for i in range(LANES):
+            live[i] = 1
+        for sweep in range(sweeps):
+            for i in range(LANES):
+                move[i] = zero
+            for j in range(k):
+                if G[j, j] <= 0:
+                    continue
+                _descent(G, c, z, j, slope)
+                inverse = 1 / G[j, j]
+                root = np.sqrt(G[j, j])
+                for i in range(LANES):
+                    step = (max(zero, z[j, i] + slope[i] * inverse) - z[j, i]) * live[i]
+                    z[j, i] += step
+                    move[i] = max(move[i], abs(step) * root)
+            going = zero
+            for i in range(LANES):
+                if sweep == 0:
+                    first[i] = move[i]
+                if move[i] <= ratio * first[i]:
+                    live[i] = zero
+                going += live[i]
+            if going == 0:
+                break
+        if extra > 0:
+            _stretch(G, c, z, origin, extra, slope, move)
+        for j in range(k):
+            for i in range(m):
+                Z[top + i, j] = z[j, i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy", inline="always")
+def _descent(G, c, z, j, out):
+    """out = c_j − G_j z for every lane; four terms at a time, to load and store the sum less often."""
+    k = len(z)
+    for i in range(LANES):
+        out[i] = c[j, i]
+    four = k - k % 4
+    for q in range(0, four, 4):
+        g0, g1, g2, g3 = G[j, q], G[j, q + 1], G[j, q + 2], G[j, q + 3]
+        for i in range(LANES):
+            out[i] -= (g0 * z[q, i] + g1 * z[q + 1, i]) + (g2 * z[q + 2, i] + g3 * z[q + 3, i])
+    for q in range(four, k):
+        g0 = G[j, q]
+        for i in range(LANES):
+            out[i] -= g0 * z[q, i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _stretch(G, c, z, origin, extra, slope, gain):
+    """z ← y = max(0, z + extra (z − origin)) where f(y) ≤ f(origin); f(y) − f(o) = Σ (y−o)(½G(y+o) − c)."""
+    k = len(z)
+    zero = z.dtype.type(0)
+    half = z.dtype.type(0.5)
+    middle = np.empty_like(z)
+    for j in range(k):
+        for i in range(LANES):
+            middle[j, i] = half * (max(zero, z[j, i] + extra * (z[j, i] - origin[j, i])) + origin[j, i])
+    for i in range(LANES):
+        gain[i] = zero
+    for j in range(k):
+        _descent(G, c, middle, j, slope)
+        for i in range(LANES):
+            gain[i] += (middle[j, i] - origin[j, i]) * slope[i]
+    for j in range(k):
+        for i in range(LANES):
+            if gain[i] >= 0:
+                z[j, i] = max(zero, z[j, i] + extra * (z[j, i] - origin[j, i]))
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def masked_hals(x, observed, U, l1, l2, Z, sweeps, ratio, extra):
+    """As `hals` where each row i has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
+    n, d = x.shape
+    k = U.shape[1]
+    zero = Z.dtype.type(0)
+    half = Z.dtype.type(0.5)
+    T = np.empty((k, d), U.dtype)
+    v = np.empty(d, U.dtype)
+    G = np.empty((k, k), U.dtype)
+    c = np.empty(k, U.dtype)
+    z = np.empty(k, U.dtype)
+    y = np.empty(k, U.dtype)
+    for i in range(n):
+        m = 0
+        for j in range(d):
+            if observed[i, j]:
+                v[m] = x[i, j]
+                for q in range(k):
+                    T[q, m] = U[j, q]
+                m += 1
+        for q in range(k):
+            for p in range(q + 1):
+                s = zero
+                for t in range(m):
+                    s += T[q, t] * T[p, t]
+                G[q, p] = s
+                G[p, q] = s
+            s = zero
+            for t in range(m):
+                s += T[q, t] * v[t]
+            c[q] = s - l1
+            G[q, q] += l2
+            z[q] = Z[i, q]
+        first = zero
+        for sweep in range(sweeps):
+            move = zero
+            for q in range(k):
+                if G[q, q] > 0:
+                    s = c[q]
+                    for p in range(k):
+                        s -= G[q, p] * z[p]
+                    new = max(zero, z[q] + s / G[q, q])
+                    move = max(move, abs(new - z[q]) * np.sqrt(G[q, q]))
+                    z[q] = new
+            if sweep == 0:
+                first = move
+            if move <= ratio * first:
+                break
+        gain = zero
+        for q in range(k):
+            y[q] = max(zero, z[q] + extra * (z[q] - Z[i, q]))
+        for q in range(k):
+            s = c[q]
+            for p in range(k):
+                s -= half * G[q, p] * (y[p] + Z[i, p])
+            gain += (y[q] - Z[i, q]) * s
+        for q in range(k):
+            z[q] = y[q] if gain >= 0 else z[q]
+        for q in range(k):
+            Z[i, q] = z[q]

@@ -1,0 +1,1 @@
+"""Non-negative factors: rows are sums of parts, and nothing cancels."""

@@ -1,0 +1,551 @@
+"""Non-negative matrix factorisation:  x_i ≈ z_i U,  z ≥ 0, U ≥ 0.
+
+Objective, with D the squared error ½(x−y)² or the Kullback–Leibler divergence x log(x/y) − x + y, over observed cells:
+
+    Σ_i w_i { Σ_j D(x_ij, (z_i U)_j) + d·α_W·R(z_i) + α_H·R(U) },      R(a) = λ Σ|a| + ½ (1−λ) Σ a²,   λ = l1_ratio
+
+Squared error, by HALS (coordinate descent, one row of z or column of U at a time):
+
+local    z_i ← sweeps on ½ zᵀGz − cᵀz,  G = U_i U_iᵀ + dα_W(1−λ)I,  c = U_i x_i − dα_Wλ    [U_i: the observed columns]
+stats    n = Σ w      A = Σ w z zᵀ      B = Σ w z x      E = Σ w z (z U) over the unobserved cells
+update   U_j ← sweeps on ½ uᵀAu − (B_j + E_j)ᵀu + n α_H R(u)                    [E_j completes the column: a bound on it]
+         or, where the bound of the multiplicative step  U ← U B/(A U − E)  promises more, by that
+
+Kullback–Leibler, by multiplicative steps:
+
+local    z ← z·(U(x/y)) / (Σ_j U_j + dα_Wλ),  a few times
+stats    n = Σ w      m = Σ w z       B = Σ w z (x/y)      E = Σ w z over the unobserved cells
+update   U ← U·B / (m − E + nα_Hλ)
+
+Each step minimises a convex bound q that touches the objective at the present point o. Any y with q(y) ≤ q(o) is still
+no worse, and going further than the minimum pays: alternating steps zigzag. So HALS goes on by 0.4 of the way that it
+came where q agrees, and a factor r becomes s(r) = r + 0.9 (r−1) min(r,1), which needs no check: for q(s) = s − r log s
+both ends of s₂ = r² (r<1), 2r−1 (r>1) have q(s₂) ≤ q(1), and s lies between r and s₂.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from unmix.engine.block import Block, Local
+from unmix.engine.layout import Shape
+from unmix.engine.trace import Fit
+from unmix.model import Model
+
+STRETCH = 0.4  # how far HALS goes on, in units of the way that it came
+RELAX = 0.9  # how far a multiplicative step goes on towards the neutral step s₂
+FLOOR = 1e-15  # share of a row's or part's total below which a multiplicative step sets nothing, so that it can grow again
+EPS = float(np.finfo(float).eps)
+STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
+
+
+class Effort(NamedTuple):
+    """How long the z of a row is worked on: at most so many sweeps, or until one moves little (see the kernels)."""
+
+    sweeps: int  # of HALS
+    ratio: float
+    repeats: int  # of multiplicative steps
+    tol: float
+
+
+COLD = Effort(100, 1e-3, 20, 0.0)  # the first z of a row
+WARM = Effort(20, 0.1, 3, 0.0)  # one that the last pass left
+EXACT = Effort(10_000, 1e-9, 2_000, 1e-7)  # the rows of `transform`
+
+
+class Parts(NamedTuple):
+    """U, transposed: the k loads of a feature lie side by side."""
+
+    loads: np.ndarray  # (d, k)
+    gram: np.ndarray  # (k, k) U Uᵀ
+    kkt: float  # how far from stationary the parts were that these were made from
+
+
+class Stats(NamedTuple):
+    """See the module; B and E are transposed as the loads are. E has one row for CSR, which has no unobserved cells."""
+
+    n: float
+    A: np.ndarray
+    m: np.ndarray
+    B: np.ndarray
+    E: np.ndarray
+
+
+def parts(loads: np.ndarray, kkt: float = np.inf) -> Parts:
+    """Parts with their Gram matrix."""
+    return Parts(loads, loads.T @ loads, kkt)
+
+
+class Start:
+    """`init` is scikit-learn's parameter and the contract's method: the attribute is the method, `get_params` the other."""
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        """Return the method that makes the first parts."""
+        return self if model is None else model.first
+
+    def __set__(self, model: Any, value: Any) -> None:
+        """Keep the parameter."""
+        model.__dict__["init"] = value
+
+
+def relaxed(r: np.ndarray, relax: float) -> np.ndarray:
+    """s(r) = r + relax (r−1) min(r, 1)."""
+    return r + relax * (r - 1) * np.minimum(r, 1) if relax else r
+
+
+class NMF(Model):
+    """Non-negative matrix factorisation.
+
+    Rows are sums of non-negative parts. Cells that are NaN are left out of the objective; CSR input stays sparse.
+
+    Parameters
+    ----------
+    n_components : int, "auto" or None, default="auto"
+        Number of parts. "auto": that of `components_init` if it is given, else the number of features; None: the number
+        of features.
+    init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None, default=None
+        The first parts: random ones; those of a non-negative double SVD of a sample of the rows with zeros kept, filled
+        with the mean, or filled with small random values; `components_init`. None is "nndsvda" where
+        n_components <= min(n, d) and there is one start, else "random". Only the parts have a start: z is solved from
+        them, where scikit-learn also starts from a given W.
+    solver : {"auto", "hals", "cd", "mu"}, default="auto"
+        Coordinate descent ("hals", also under scikit-learn's name "cd"; squared error only) or multiplicative updates.
+        "auto" is "hals" for the squared error and "mu" for Kullback–Leibler.
+    beta_loss : {"frobenius", "kullback-leibler"} or {2, 1}, default="frobenius"
+        What is minimised.
+    tol : float, default=1e-4
+        The fit has converged when a pass improves the objective by no more than tol times a tenth of the first one.
+    max_iter : int, default=200
+        The most passes over the data.
+    n_init : int, default=1
+        Starts; all share each pass, and the best is kept.
+    components_init : array of shape (n_components, d) or None, default=None
+        Parts to start from where init="custom".
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+    alpha_W, alpha_H : float, default=0.0 and "same"
+        Strength of the penalties on z (times the number of features) and on the parts (times the number of rows).
+    l1_ratio : float, default=0.0
+        Share of the penalties that is absolute rather than squared.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, d)
+        The parts. Without penalties each sums to one, so that z_iq is the amount of row i that is part q.
+    n_components_ : int
+        How many there are.
+    reconstruction_err_ : float
+        √(2 D) over the observed cells at the end of the fit: the Frobenius norm of X − Z U, or its
+        Kullback–Leibler likeness. With alpha_W > 0 the penalty taken off is that of the last pass but one.
+    kkt_residual_ : float
+        Length of the projected gradient of the parts over that of Σ z x at the last pass: 0 at a stationary point.
+    """
+
+    sparse: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
+    stateful: ClassVar[bool] = True
+
+    init = Start()  # type: ignore[assignment]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
+        "init": [StrOptions(STARTS), None],
+        "solver": [StrOptions({"auto", "hals", "cd", "mu"})],
+        "beta_loss": [StrOptions({"frobenius", "kullback-leibler"}), Interval(Integral, 1, 2, closed="both")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "components_init": ["array-like", None],
+        "random_state": ["random_state"],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        n_components: int | str | None = "auto",
+        *,
+        init: str | None = None,
+        solver: str = "auto",
+        beta_loss: str | int = "frobenius",
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        n_init: int = 1,
+        components_init: Any = None,
+        random_state: Any = None,
+        alpha_W: float = 0.0,  # noqa: N803
+        alpha_H: float | str = "same",  # noqa: N803
+        l1_ratio: float = 0.0,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init  # type: ignore[assignment]
+        self.solver = solver
+        self.beta_loss = beta_loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.components_init = components_init
+        self.random_state = random_state
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return super().get_params(deep) | {"init": self.__dict__["init"]}
+
+    # ---------------------------------------------------------------- what the hyper-parameters mean
+
+    @property
+    def _kl(self) -> bool:
+        return self.beta_loss in ("kullback-leibler", 1)
+
+    @property
+    def _multiplicative(self) -> bool:
+        return self._kl or self.solver == "mu"
+
+    def _size(self, d: int) -> int:
+        """Number of parts for d features."""
+        if self.n_components == "auto" and self.components_init is not None:
+            return len(self.components_init)
+        return d if self.n_components in ("auto", None) else int(self.n_components)  # type: ignore[arg-type]
+
+    def _penalties(self, d: int) -> tuple[float, float, float, float]:
+        """Absolute and squared penalty on z, then the same on the parts for each row of the data."""
+        z, u = d * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
+        return z * self.l1_ratio, z * (1 - self.l1_ratio), u * self.l1_ratio, u * (1 - self.l1_ratio)
+
+    def _units(self, U: Parts) -> np.ndarray:
+        """What each part sums to: divided out of it where the scale is free, as it is without penalties."""
+        total = U.loads.sum(axis=0)
+        free = not self.alpha_W and self.alpha_H in ("same", 0)
+        return np.where(total > 0, total, 1) if free else np.ones_like(total)
+
+    def check(self, shape: Shape) -> None:
+        """Refuse combinations that have no meaning."""
+        k, init = self._size(shape.d), self.__dict__["init"]
+        if self._kl and self.solver in ("hals", "cd"):
+            raise ValueError(
+                f"solver={self.solver!r} minimises the squared error only, not beta_loss={self.beta_loss!r}: use solver='mu'"
+            )
+        if init is not None and init.startswith("nndsvd") and k > min(shape.n, shape.d):
+            raise ValueError(
+                f"init={init!r} gives at most min(n, d) = {min(shape.n, shape.d)} parts, and n_components={k}: "
+                "ask for fewer, or use init='random'"
+            )
+        if init == "custom":
+            if self.components_init is None:
+                raise ValueError("init='custom' starts from components_init, which is None: give an array of parts")
+            given = np.asarray(self.components_init)
+            if given.shape != (k, shape.d):
+                raise ValueError(f"components_init has shape {given.shape}: these data and n_components need {(k, shape.d)}")
+            if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+                raise ValueError("components_init must be finite, not negative and not all zero")
+
+    def block_rows(self, shape: Shape) -> int | None:
+        """For CSR, rows with some eight nonzeros a column: fewer would cost less than adding up their (d, k) statistics."""
+        if not (shape.sparse and shape.nbytes):
+            return None
+        nonzeros = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
+        return int(np.clip(8 * shape.d / nonzeros, 256, max(256, -(-shape.n // 8))))
+
+    def unit(self, U: Parts, first: float) -> float:
+        """A tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it."""
+        return 0.1 * first
+
+    # ---------------------------------------------------------------- start
+
+    def first(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """First parts. `init` in the contract."""
+        d, kind = sample.x.shape[1], self.__dict__["init"]
+        k = self._size(d)
+        x, w = sample.x.astype(np.float64), sample.w
+        w = np.ones(x.shape[0]) if w is None else w
+        seen = w.sum() * np.ones(d) if sample.observed is None else w @ sample.observed
+        total = np.asarray(w @ x).ravel()
+        level = total.sum() / max(seen.sum(), 1.0) or 1.0
+        if kind is None:
+            kind = "nndsvda" if k <= min(x.shape) and self.n_init == 1 else "random"
+        if kind == "custom":
+            loads = np.array(np.asarray(self.components_init).T, dtype=np.float64, order="C")
+        elif kind == "random":
+            loads = np.sqrt(level / k) * np.abs(rng.standard_normal((d, k)))
+        else:
+            if sample.observed is not None:
+                x = np.where(sample.observed, x, total / np.maximum(seen, EPS))
+            root = np.sqrt(w)[:, None]
+            x = (sp.diags_array(root.ravel()) @ x if sp.issparse(x) else root * x) / level
+            loads = np.sqrt(level) * nndsvd(x, k, kind, rng)
+        if self._multiplicative:  # a zero would stay
+            loads = np.maximum(loads, 1e-6 * loads.mean(axis=0) + EPS * loads.mean())
+        return parts(loads, 1.0)
+
+    # ---------------------------------------------------------------- local
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """Work on z from where the last pass left it."""
+        return self._local(U, b, COLD if b.z is None else WARM)
+
+    def encode(self, U: Parts, b: Block) -> np.ndarray:
+        """Solve z to the end, and count it in parts that sum to one."""
+        return self._local(U, b, EXACT).z * self._units(U)
+
+    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """Z U."""
+        return (z / self._units(U)) @ U.loads.T
+
+    def _local(self, U: Parts, b: Block, effort: Effort) -> Local:
+        l1, l2, u1, u2 = self._penalties(b.x.shape[1])
+        z, B, E, loss = (self._divergence if self._kl else self._squares)(U, b, effort, l1, l2)
+        zw = b.weighted(z)
+        A, m = zw.T @ z, zw.sum(axis=0, dtype=np.float64)
+        loss += l1 * float(m.sum()) + 0.5 * l2 * float(np.trace(A))
+        loss += b.total * (u1 * float(U.loads.sum()) + 0.5 * u2 * float(np.trace(U.gram)))
+        return Local(z, Stats(b.total, A, m, B, E), loss)
+
+    def _squares(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Any, Any, float]:
+        """The squared error: z, B, E and ½ Σ w ‖x − zU‖² over the observed cells."""
+        from unmix.kernels.nmf_hals import hals, masked_hals
+
+        x, loads, real = b.x, U.loads, b.x.dtype.type
+        C = times(x, loads)
+        if self.solver == "mu":
+            z = multiply(b, U, C, effort, l1, l2)
+        else:
+            z = np.zeros_like(C) if b.z is None else b.z.copy()
+            tail = effort.sweeps, real(effort.ratio), real(0 if b.z is None else STRETCH)
+            if b.observed is None:
+                hals(U.gram + real(l2) * np.eye(len(U.gram), dtype=x.dtype), C - real(l1), z, *tail)
+            else:
+                masked_hals(np.ascontiguousarray(x), b.observed, loads, real(l1), real(l2), z, *tail)
+        zw = b.weighted(z)
+        B = transposed_times(x, zw)
+        if b.observed is not None:
+            y = z @ loads.T
+            unseen = np.where(b.observed, real(0), y)
+            rest = x - y + unseen
+            return z, B, unseen.T @ zw, 0.5 * b.sum(np.vecdot(rest, rest))
+        E = np.broadcast_to(real(0), (1 if sp.issparse(x) else len(loads), z.shape[1]))
+        square = squares(b)
+        loss = square - 2 * float(np.vdot(zw, C)) + float(np.vdot(zw.T @ z, U.gram))
+        if loss < 64 * np.sqrt(np.finfo(x.dtype).eps) * square and not sp.issparse(x):  # the difference has cancelled
+            rest = x - z @ loads.T
+            loss = b.sum(np.vecdot(rest, rest))
+        return z, B, E, 0.5 * max(loss, 0.0)
+
+    def _divergence(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Any, Any, float]:
+        """The Kullback–Leibler divergence: z, B, E and Σ w (x log(x/y) − x + y) over the observed cells."""
+        x, loads, real = b.x, U.loads, b.x.dtype.type
+        expected = loads.sum(axis=0) if b.observed is None else b.observed.astype(x.dtype) @ loads
+        total = np.asarray(x.sum(axis=1)).reshape(-1, 1)
+        if b.z is None:
+            share = np.broadcast_to(expected, (x.shape[0], loads.shape[1])).sum(axis=1, keepdims=True)
+            z = np.repeat(total / np.where(share > 0, share, 1), loads.shape[1], axis=1).astype(x.dtype)
+        else:
+            z = b.z.copy()
+        relax = RELAX if l2 == 0 else 0.0
+        if sp.issparse(x):
+            from unmix.kernels.nmf_kl import kl_rows
+
+            w = np.ones(x.shape[0], x.dtype) if b.w is None else b.w.astype(x.dtype)
+            B = np.zeros_like(loads)
+            options = real(l1), real(l2), real(relax), real(FLOOR), effort.repeats, real(effort.tol)
+            loss = kl_rows(x.data, x.indices, x.indptr, w, loads, expected, *options, z, B)
+            return z, B, np.zeros((1, z.shape[1]), x.dtype), loss
+        D = np.broadcast_to(expected + real(l1), z.shape)
+        rows = np.arange(len(z))
+        for _ in range(effort.repeats):
+            old, Dr = z[rows], D[rows]
+            seen = ratios(x[rows], old, loads) @ loads
+            r = np.divide(2 * seen, Dr + np.sqrt(Dr * Dr + 4 * real(l2) * old * seen), out=np.ones_like(old), where=Dr > 0)
+            floor = np.divide(real(FLOOR) * total[rows], Dr, out=np.zeros_like(old), where=Dr > 0)
+            z[rows] = np.maximum(old * relaxed(r, relax), floor)
+            moved = (np.abs(z[rows] - old) * Dr).sum(axis=1)
+            rows = rows[moved > effort.tol * total[rows, 0]]
+            if not len(rows):
+                break
+        ratio, zw = ratios(x, z, loads), b.weighted(z)
+        rest = np.log(ratio + (x <= 0), out=ratio.copy()) - 1
+        loss = b.sum(np.vecdot(x, rest)) + b.sum(np.vecdot(z, np.broadcast_to(expected, z.shape)))
+        E = np.broadcast_to(real(0), loads.shape) if b.observed is None else (~b.observed).astype(x.dtype).T @ zw
+        return z, ratio.T @ zw, E, loss
+
+    # ---------------------------------------------------------------- update
+
+    def update(self, U: Parts, s: Stats) -> Parts:
+        """Next parts, no worse for the z that the statistics were made of."""
+        loads = U.loads
+        _, _, u1, u2 = self._penalties(len(loads))
+        l1, l2 = s.n * u1, s.n * u2
+        D = np.maximum(s.m - s.E if self._kl else loads @ s.A - s.E, 0)
+        slope = D - s.B + l1 + l2 * loads
+        size = (loads * s.B).sum()
+        kkt = (loads * np.maximum(slope, 0) + np.maximum(loads, loads.mean(axis=0)) * np.maximum(-slope, 0)).sum()
+        kkt = float(kkt / size) if size > 0 else 0.0
+        if self._kl:
+            D = np.broadcast_to(D + l1, loads.shape)
+            r = np.divide(2 * s.B, D + np.sqrt(D * D + 4 * l2 * loads * s.B), out=np.ones_like(loads), where=D > 0)
+            new = loads * relaxed(r, RELAX if l2 == 0 else 0.0)
+            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
+        complete = not s.E.any()
+        G, C = s.A + l2 * np.eye(len(s.A)), s.B + s.E - l1
+        if self.solver == "mu":
+            new = loads
+            for _ in range(10 if complete else 1):
+                D = np.maximum(new @ G - s.E, 0) + l1
+                new = new * relaxed(np.divide(s.B, D, out=np.ones_like(D), where=D > 0), RELAX)
+            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
+        from unmix.kernels.nmf_hals import hals
+
+        new = loads.copy()
+        hals(G, C, new, 50, 0.1, STRETCH)
+        if not complete:
+            new = better(loads, new, G, C, D + l1 + l2 * loads, slope)
+        return parts(new, kkt)
+
+    # ---------------------------------------------------------------- what users see
+
+    def publish(self, fit: Fit) -> None:
+        """Parts under scikit-learn's names."""
+        loads, units = fit.U.loads, self._units(fit.U)
+        self.components_ = np.ascontiguousarray((loads / units).T)
+        self.n_components_ = len(self.components_)
+        l1, l2, u1, u2 = self._penalties(len(loads))
+        loss = fit.loss - fit.weight * (u1 * loads.sum() + 0.5 * u2 * (loads**2).sum())
+        if self.alpha_W and fit.stats is not None:
+            loss -= l1 * fit.stats.m.sum() + 0.5 * l2 * np.trace(fit.stats.A)
+        self.reconstruction_err_ = float(np.sqrt(2 * max(loss, 0.0)))
+        self.kkt_residual_ = float(fit.U.kkt)
+
+    def notes(self, U: Parts) -> list[str]:
+        """Parts that the data do not need."""
+        empty = int((~(U.loads > 0).any(axis=0)).sum())
+        return [f"{empty} of {U.loads.shape[1]} parts are empty: fewer would do"] if empty and U.loads.any() else []
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[Model, np.ndarray, Callable[[Any], None]]:
+        """Rows that are sparse sums of four parts with their own and shared features, plus a little noise."""
+        U = rng.gamma(2.0, 1.0, (4, 24)) * (rng.random((4, 24)) < 0.4)
+        Z = rng.gamma(1.0, 1.0, (300, 4)) * (rng.random((300, 4)) < 0.6)
+        X = np.maximum(0, Z @ U + 0.1 * rng.standard_normal((300, 24)))
+
+        def check(model: Any) -> None:
+            H = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
+            likeness = (H @ (U / np.linalg.norm(U, axis=1, keepdims=True)).T).max(axis=0)
+            assert likeness.min() > 0.99, f"planted parts are found to {likeness}"
+
+        return cls(4, random_state=0), X, check
+
+
+def times(x: Any, loads: np.ndarray) -> np.ndarray:
+    """X Uᵀ, (n, k)."""
+    if not sp.issparse(x):
+        return x @ loads
+    from unmix.kernels import nmf_csr
+
+    out = np.empty((x.shape[0], loads.shape[1]), x.dtype)
+    nmf_csr.times(x.data, x.indices, x.indptr, loads, out)
+    return out
+
+
+def transposed_times(x: Any, z: np.ndarray) -> np.ndarray:
+    """Xᵀ Z, (d, k)."""
+    if not sp.issparse(x):
+        return x.T @ z
+    from unmix.kernels import nmf_csr
+
+    out = np.zeros((x.shape[1], z.shape[1]), x.dtype)
+    nmf_csr.add_transposed_times(x.data, x.indices, x.indptr, z, out)
+    return out
+
+
+def squares(b: Block) -> float:
+    """Σ w ‖x‖²."""
+    if not sp.issparse(b.x):
+        return b.sum(np.vecdot(b.x, b.x))
+    data = b.x.data.astype(np.float64, copy=False)
+    return float(data @ data if b.w is None else (np.repeat(b.w, np.diff(b.x.indptr)) * data) @ data)
+
+
+def ratios(x: np.ndarray, z: np.ndarray, loads: np.ndarray) -> np.ndarray:
+    """x / (z U)."""
+    y = z @ loads.T
+    return np.divide(x, np.maximum(y, np.finfo(x.dtype).tiny, out=y), out=y)
+
+
+def multiply(b: Block, U: Parts, C: np.ndarray, effort: Effort, l1: float, l2: float) -> np.ndarray:
+    """Multiplicative steps of z for the squared error:  z ← z C / (z G + l2 z + l1), G over the observed cells."""
+    real, loads = C.dtype.type, U.loads
+
+    def predicted(z: np.ndarray, rows: Any) -> np.ndarray:
+        if b.observed is None:
+            return z @ U.gram
+        return np.where(b.observed[rows], z @ loads.T, real(0)) @ loads
+
+    rows = np.arange(len(C))
+    if b.z is None:
+        start = predicted(np.ones_like(C), rows).sum(axis=1, keepdims=True)
+        z = np.repeat(C.sum(axis=1, keepdims=True) / np.where(start > 0, start, 1), C.shape[1], axis=1)
+    else:
+        z = b.z.copy()
+    largest = C.sum(axis=1)
+    for _ in range(effort.repeats):
+        old = z[rows]
+        D = predicted(old, rows) + real(l2) * old + real(l1)
+        r = np.divide(C[rows], D, out=np.ones_like(old), where=D > 0)
+        z[rows] = np.maximum(old * relaxed(r, RELAX), real(FLOOR) * old.mean(axis=1, keepdims=True))
+        moved = (np.abs(z[rows] - old) * D).sum(axis=1)
+        rows = rows[moved > effort.tol * (old * D).sum(axis=1)] if largest.any() else rows[:0]
+        if not len(rows):
+            break
+    return z
+
+
+def better(old: np.ndarray, em: np.ndarray, G: np.ndarray, C: np.ndarray, D: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Feature by feature, of two steps the one whose bound falls more: `em` (½uᵀGu − cᵀu) or the multiplicative one."""
+    way = em - old
+    fall = -(way * ((0.5 * (em + old)) @ G - C)).sum(axis=1)
+    r = np.divide(D - slope, D, out=np.ones_like(D), where=D > 0)
+    mu = old * relaxed(np.maximum(r, 0), RELAX)
+    step = mu - old
+    curve = np.divide(D, old, out=np.zeros_like(D), where=old > 0)
+    return np.where((-(step * (slope + 0.5 * curve * step)).sum(axis=1) > fall)[:, None], mu, em)
+
+
+def nndsvd(x: Any, k: int, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Loads of a non-negative double SVD [Boutsidis & Gallopoulos 2008]: of each singular pair the heavier sign.
+
+    The right singular vectors come from subspace iteration on XᵀX, so that a row of weight two is the row twice.
+    """
+    d = x.shape[1]
+    Q = np.linalg.qr(rng.standard_normal((d, min(d, k + 10))))[0]
+    for _ in range(7):
+        Q = np.linalg.qr(x.T @ (x @ Q))[0]
+    left = x @ Q
+    values, vectors = np.linalg.eigh(left.T @ left)
+    order = np.argsort(-values)[:k]
+    V, S = Q @ vectors[:, order], np.sqrt(np.maximum(values[order], 0))
+    W = left @ vectors[:, order] / np.where(S > 0, S, 1)
+    loads = np.empty((d, k))
+    for q in range(k):
+        signs = [(np.maximum(a * W[:, q], 0), np.maximum(a * V[:, q], 0)) for a in (1, -1)]
+        norms = [(np.linalg.norm(a), np.linalg.norm(c)) for a, c in signs]
+        best = int(norms[1][0] * norms[1][1] > norms[0][0] * norms[0][1])
+        sigma = norms[best][0] * norms[best][1]
+        loads[:, q] = np.sqrt(S[q] * sigma) * signs[best][1] / max(norms[best][1], EPS)
+    loads[:, 0] = np.sqrt(S[0]) * np.abs(V[:, 0])
+    loads[loads < 1e-6 * loads.max(initial=0)] = 0
+    zeros = loads == 0
+    if kind == "nndsvda":
+        loads[zeros] = 1.0
+    elif kind == "nndsvdar":
+        loads[zeros] = np.abs(rng.standard_normal(int(zeros.sum()))) / 100
+    return loads
