@@ -13,8 +13,7 @@ from benchmarks.harness import Case, Goal, Quality, Target, contestant, passes_u
 PASSES = 20
 MOST = 1000
 NEAR = 1e-6  # "converged": within this share of the log-likelihood at which EM by itself stands still
-RIDGE = 1e-6
-SIZES = {"full": (100_000, 32, 16), "quick": (5_000, 8, 4), "warm": (3_000, 32, 16)}
+SIZES = {"full": (100_000, 32, 16), "quick": (5_000, 8, 4), "warm": (12_000, 32, 16)}
 
 
 @dataclass
@@ -28,17 +27,18 @@ class MixtureCase(Case):
         n, d, K = SIZES[size]
         rng = np.random.default_rng(0)
         means = 0.6 * rng.standard_normal((K, d))
-        roots = rng.standard_normal((K, d, d)) / np.sqrt(d) + 0.5 * np.eye(d)
+        roots = np.linalg.qr(rng.standard_normal((K, d, d)))[0] * rng.uniform(0.5, 1.5, (K, d, 1))
         label = rng.choice(K, n, p=rng.dirichlet(np.full(K, 5.0)))
         X = rng.standard_normal((n, d))
         for k in range(K):
             X[label == k] = X[label == k] @ roots[k] + means[k]
+        passes = 2 if size == "warm" else PASSES
         all_rows = np.cov(X.T) if self.kind == "full" else X.var(axis=0)
-        return X, (np.full(K, 1 / K), X[rng.choice(n, K, replace=False)], np.array([all_rows] * K))
+        return X, (np.full(K, 1 / K), X[rng.choice(n, K, replace=False)], np.array([all_rows] * K)), passes
 
     def score(self, data: Any, result: dict[str, Any]) -> float:
         """Log-likelihood per row."""
-        X, _ = data
+        X = data[0]
         w, means, covariances = (np.asarray(result[key], np.float64) for key in ("w", "means", "covariances"))
         d, total = X.shape[1], 0.0
         roots = [np.linalg.inv(np.linalg.cholesky(C if C.ndim == 2 else np.diag(C))).T for C in covariances]
@@ -57,7 +57,7 @@ class MixtureCase(Case):
         """For convergence: where plain EM stands still, less a little; and how many passes EM needs to get there."""
         if not self.converge or find_spec("daal4py") is None:
             return run()
-        X, start = data
+        X, start, _ = data
         trail, parts, step = [], [start], 10
         while len(trail) < 2 or trail[-1] - trail[-2] > 1e-2 * NEAR * abs(trail[-1]):
             parts.append(self._daal(X, parts[-1], step)())  # to go on from there is the same as to have run longer
@@ -76,8 +76,8 @@ class MixtureCase(Case):
                 break
         return Goal(goal, passes)
 
-    def _passes(self, goal: Goal | None) -> int:
-        return goal.passes if self.converge and goal is not None and goal.passes else PASSES
+    def _passes(self, data: Any, goal: Goal | None) -> int:
+        return goal.passes if self.converge and goal is not None and goal.passes else data[2]
 
     @contestant("unmix")
     def ours(self, data, goal):
@@ -91,16 +91,16 @@ class MixtureCase(Case):
         import unmix
 
         unmix.set_config(progress=False, acceleration=acceleration and self.converge)
-        X, (w, means, covariances) = data
+        X, (w, means, covariances), _ = data
         precisions = np.linalg.inv(covariances) if self.kind == "full" else 1 / covariances
 
         def model(passes):
             return unmix.GaussianMixture(
-                len(w), covariance_type=self.kind, reg_covar=RIDGE, max_iter=passes, tol=0,
+                len(w), covariance_type=self.kind, reg_covar=0, max_iter=passes, tol=0,
                 weights_init=w, means_init=means, precisions_init=precisions,
             )  # fmt: skip
 
-        passes = PASSES
+        passes = self._passes(data, None)
         if self.converge and goal is not None:
             passes = passes_until(
                 model, X, MOST,
@@ -111,8 +111,8 @@ class MixtureCase(Case):
 
     @contestant("daal4py", needs="daal4py", note="em_gmm, the engine of scikit-learn-intelex")
     def daal(self, data, goal):
-        X, start = data
-        return self._daal(X, start, self._passes(goal)), _daal_parts
+        X, start, _ = data
+        return self._daal(X, start, self._passes(data, goal)), _daal_parts
 
     def _daal(self, X, start, passes):
         import daal4py
@@ -120,7 +120,7 @@ class MixtureCase(Case):
         w, means, covariances = start
         covariances = [np.ascontiguousarray(np.atleast_2d(C)) for C in covariances]
         algorithm = daal4py.em_gmm(
-            nComponents=len(w), maxIterations=passes, accuracyThreshold=1e-300, regularizationFactor=RIDGE,
+            nComponents=len(w), maxIterations=passes, accuracyThreshold=1e-300, regularizationFactor=0,
             covarianceStorage="full" if self.kind == "full" else "diagonal",
         )  # fmt: skip
         return lambda: algorithm.compute(X, np.atleast_2d(w), means, covariances)
@@ -129,10 +129,10 @@ class MixtureCase(Case):
     def sklearn(self, data, goal):
         from sklearn.mixture import GaussianMixture
 
-        X, (w, means, covariances) = data
+        X, (w, means, covariances), _ = data
         precisions = np.linalg.inv(covariances) if self.kind == "full" else 1 / covariances
         model = GaussianMixture(
-            len(w), covariance_type=self.kind, reg_covar=RIDGE, max_iter=self._passes(goal), tol=0,
+            len(w), covariance_type=self.kind, reg_covar=0, max_iter=self._passes(data, goal), tol=0,
             weights_init=w, means_init=means, precisions_init=precisions,
         )  # fmt: skip
         return lambda: model.fit(X), _parts

@@ -1,12 +1,14 @@
 """How a case is measured and how the outcome is told.
 
-A case builds its data from a seed, has contestants, and states the quality that all of them must reach. Every contestant
-lives in a process of its own, which builds the data, warms up on a small fit and then waits: so no library patches
-another, imports and compilation are not timed, and only one contestant computes at a time. They run in turn, A B A B.
+A case builds its data from a seed, has contestants, and states the quality that all of them must reach. Every
+contestant lives in a process of its own, which builds the data, warms up on a small fit and then waits: so no library
+patches another, imports and compilation are not timed, and only one contestant computes at a time. They run in turn,
+A B A B.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib.metadata
@@ -71,10 +73,11 @@ class Target(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What the reference reached, and in how many passes (None where it does not say)."""
+    """What the reference reached, in how many passes (None where it does not say), and who it was."""
 
     quality: float
     passes: int | None = None
+    whose: str = ""
 
 
 class Contestant(NamedTuple):
@@ -268,10 +271,8 @@ def report(case: Case, rows: dict[str, Row], goal: Goal | None, judged: bool = T
             )
         )
     better = "at least" if quality.higher else "at most"
-    notes = [
-        f"quality asked of all: {quality.name} {better} {value:.7g}"
-        + (f" ({case.reference})" if case.reference else "")
-    ]
+    whose = f" (set by {goal.whose})" if goal is not None and goal.whose else ""
+    notes = [f"quality asked of all: {quality.name} {better} {value:.7g}{whose}"]
     notes += [f"{r.name}: {r.problem or r.note}" for r in rows.values() if r.problem or (r.note and r.runs)]
     verdicts = [judge(t, rows, value, quality) for t in case.targets] if OURS in rows else []
     if not judged:
@@ -342,7 +343,7 @@ def _goal(
         return Goal(case.quality.goal), None
     name = case.reference if case.reference in live else None
     if name is None:  # the reference is not installed: whoever ran first sets the goal
-        name = next((n for n in live if n != OURS), live[0] if live else None)
+        name = next((n for n in live if not n.startswith(OURS)), live[0] if live else None)
     if name is None:
         return None, None
     rows[name].problem = workers[name].ask("goal")
@@ -351,7 +352,7 @@ def _goal(
     goal, run = workers[name].answer
     if run is not None:
         rows[name].runs.append(run)
-    return goal, name
+    return goal._replace(whose=name), name
 
 
 class Worker:
@@ -396,10 +397,8 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        try:
+        with contextlib.suppress(OSError):
             self.pipe.send(("stop",))
-        except OSError:
-            pass
         self.process.join(10)
         if self.process.is_alive():
             self.process.kill()
@@ -478,10 +477,8 @@ def answer(pipe: Any, f: Callable[..., Any], *arguments: Any) -> bool:
 def settle() -> float:
     """Give back what is free, start a new high-water mark, and return the bytes that the process holds."""
     gc.collect()
-    try:
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):
-        pass
     try:
         with open("/proc/self/clear_refs", "w") as f:
             f.write("5")
@@ -527,7 +524,7 @@ def passes_until(
     """How many passes our model needs to be good enough; found untimed.
 
     `enough` sees the fitted model after each pass of one long fit and may be rough (the objective in a trace belongs to
-    the parts with which the pass began); from there the least number of passes whose fit is `good` is sought one by one.
+    the parts with which the pass began); from there the least passes whose fit is `good` are sought one by one.
     """
     passes = 0
 
@@ -551,7 +548,7 @@ def passes_until(
 
 
 def least_passes(good: Callable[[int], bool], begin: int, most: int) -> int:
-    """The least number of passes that is good enough, where more is better: doubling, then halving; `most` if none is."""
+    """The least passes that are good enough, where more is better: doubling, then halving; `most` if none are."""
     low, high = 0, begin
     while not good(high):
         if high >= most:
@@ -621,8 +618,8 @@ def page(reports: list[Report], repeat: int, minutes: float) -> str:
         [
             "# Results",
             "",
-            "Written by `python -m benchmarks`; how it is measured is told in [README.md](README.md). Ratios are the peer's "
-            "figure over ours: above 1, ours is faster or smaller.",
+            "Written by `python -m benchmarks`; how it is measured is told in [README.md](README.md). Ratios are the "
+            "peer's figure over ours: above 1, ours is faster or smaller.",
             "",
             f"Measured on {Machine()}. Best of up to {repeat} runs, in turn; {minutes:.0f} minutes in all.",
             "",

@@ -1,4 +1,4 @@
-"""Non-negative factors: squared error and Kullback-Leibler, dense and sparse, to the error at which scikit-learn stops."""
+"""Non-negative factors: squared error and Kullback-Leibler, dense and sparse, to the error where scikit-learn stops."""
 
 from __future__ import annotations
 
@@ -37,16 +37,11 @@ class NMFCase(Case):
             size = float(X.multiply(X).sum() if sp.issparse(X) else np.vdot(X, X))
             return (size - 2 * float(np.vdot(X @ H.T, W)) + float(np.vdot(W.T @ W, H @ H.T))) / size
         X = sp.csr_array(X)
-        rows, cols = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices
-        fitted = np.concatenate(
-            [
-                np.einsum("ij,ij->i", W[rows[a : a + 200_000]], H.T[cols[a : a + 200_000]])
-                for a in range(0, X.nnz, 200_000)
-            ]
-        )
-        loss = float(
-            X.data @ np.log(X.data / np.maximum(fitted, 1e-300)) - X.data.sum() + W.sum(axis=0) @ H.sum(axis=1)
-        )
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        parts = [slice(a, a + 200_000) for a in range(0, X.nnz, 200_000)]
+        fitted = np.concatenate([np.einsum("ij,ij->i", W[rows[p]], H.T[X.indices[p]]) for p in parts])
+        logs = float(X.data @ np.log(X.data / np.maximum(fitted, 1e-300)))
+        loss = logs - float(X.data.sum()) + float(W.sum(axis=0) @ H.sum(axis=1))
         return loss / float(X.data.sum())
 
     @contestant("unmix", note="fit_transform, as for scikit-learn: W and H")
@@ -54,10 +49,11 @@ class NMFCase(Case):
         import unmix
 
         unmix.set_config(progress=False)
-        X, W, H = data
+        X, _, H = data
 
         def model(passes):
-            return unmix.NMF(len(H), beta_loss=self.loss, init="random", max_iter=passes, tol=0, random_state=0)
+            start = {"init": "custom", "components_init": H}
+            return unmix.NMF(len(H), beta_loss=self.loss, max_iter=passes, tol=0, random_state=0, **start)
 
         passes = 20
         if goal is not None:
@@ -95,7 +91,7 @@ class NMFCase(Case):
         import nimfa
 
         if not hasattr(np, "mat"):  # nimfa still asks for a name that NumPy 2 has dropped
-            np.asmatrix = np.asmatrix
+            vars(np)["mat"] = np.asmatrix
         X, W, H = data
 
         def fit(passes):

@@ -73,14 +73,16 @@ class RobustPCACase(Case):
 def inexact_alm(
     X: np.ndarray, shrink: Any, tol: float = 1e-7, growth: float = 1.5, most: int = 200
 ) -> tuple[np.ndarray, int]:
-    """Minimise ‖L‖* + λ‖S‖₁ subject to L + S = X; (L, iterations). Buffers are reused, no cell is touched more than needed."""
+    """Minimise ‖L‖* + λ‖S‖₁ subject to L + S = X; (L, iterations)."""
     lam = max(X.shape) ** -0.5
     size, norm = np.linalg.norm(X), np.linalg.norm(X, 2)
     Y = X / max(norm, np.abs(X).max() / lam)
     mu = 1.25 / norm
-    L, rank = np.zeros_like(X), 10
+    L = np.zeros_like(X)
     T, S = np.empty_like(X), np.empty_like(X)
-    for step in range(1, most + 1):
+    step = 0
+    while step < most:
+        step += 1
         np.divide(Y, mu, out=Y)
         np.subtract(X, L, out=T)
         T += Y
@@ -88,7 +90,7 @@ def inexact_alm(
         np.subtract(T, S, out=S)  # soft threshold
         np.subtract(X, S, out=T)
         np.add(T, Y, out=L)
-        L, rank = shrink(L, 1 / mu, rank)
+        L = shrink(L, 1 / mu)
         T -= L
         Y += T
         Y *= mu
@@ -98,20 +100,20 @@ def inexact_alm(
     return L, step
 
 
-def shrink_svd(A: np.ndarray, cut: float, rank: int) -> tuple[np.ndarray, int]:
+def shrink_svd(A: np.ndarray, cut: float) -> np.ndarray:
     """Singular values less the cut."""
     U, s, V = np.linalg.svd(A, full_matrices=False)
     k = int((s > cut).sum())
-    return (U[:, :k] * (s[:k] - cut)) @ V[:k], k
+    return (U[:, :k] * (s[:k] - cut)) @ V[:k]
 
 
-def shrink_gram(A: np.ndarray, cut: float, rank: int) -> tuple[np.ndarray, int]:
+def shrink_gram(A: np.ndarray, cut: float) -> np.ndarray:
     """The same through the eigenvectors of AᵀA above the cut: A V diag(1 − cut/s) Vᵀ."""
     from scipy.linalg import eigh
 
     G = A.T @ A
     values, V = eigh(G, subset_by_value=(cut * cut, np.inf), driver="evr", overwrite_a=True, check_finite=False)
-    return (A @ V * (1 - cut / np.sqrt(values))) @ V.T, len(values)
+    return (A @ V * (1 - cut / np.sqrt(values))) @ V.T
 
 
 def _low_rank(fitted: Any) -> dict[str, Any]:

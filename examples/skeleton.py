@@ -121,10 +121,6 @@ class Prototypes(Model):
         """Labels of new rows."""
         return self._distances(U, b).argmin(axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the closest prototype of each row."""
-        return np.asarray(self._rows("assign", X))
-
     def _distances(self, U: Parts, b: Block) -> np.ndarray:
         gap = b.x[:, None] - U.prototypes
         if b.observed is not None:

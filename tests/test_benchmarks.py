@@ -117,7 +117,7 @@ def test_scorers_agree_with_scikit_learn():
 
     for kind in ("full", "diag"):
         case = every[f"gaussian_mixture-{kind}"]
-        X, (w, means, _) = data = case.data("quick")
+        X, (w, means, _), _ = data = case.data("quick")
         m = GaussianMixture(len(w), covariance_type=kind, means_init=means, max_iter=2, tol=0, random_state=0).fit(X)
         got = case.score(data, {"w": m.weights_, "means": m.means_, "covariances": m.covariances_})
         assert got == pytest.approx(m.score(X), rel=1e-9)

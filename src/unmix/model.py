@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted
 
 from unmix.engine import layout, tree
@@ -194,6 +195,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
 
+    @available_if(lambda self: hasattr(self, "assign"))
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit the model and return the rows' labels.
 
@@ -378,6 +380,36 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         Z : ndarray of shape (n, k)
         """
         return self._rows("encode", X)
+
+    @available_if(lambda self: hasattr(self, "assign"))
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        return np.asarray(self._rows("assign", X))
+
+    @available_if(lambda self: hasattr(self, "log_density"))
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n,)
+        """
+        return np.asarray(self._rows("log_density", X))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the rows that hidden rows stand for: X ≈ Z U.

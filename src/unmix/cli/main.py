@@ -45,8 +45,8 @@ def models() -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for head in ("model", "what it finds", "k is called", "missing cells", "sparse"):
-        table.add_column(head)
+    for head in ("model", "what it finds", "k is called", "NaN", "sparse"):
+        table.add_column(head, no_wrap=head == "model")
     for name, cls in unmix.models().items():
         what = (cls.__doc__ or "").strip().splitlines()[0].rstrip(".")
         table.add_row(name, what, _k_name(cls) or "–", _yes(cls.missing), _yes(cls.sparse))

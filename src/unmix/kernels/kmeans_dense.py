@@ -11,18 +11,21 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-CHUNK = 256  # rows per matrix product: its K × 256 scores stay in the cache
+CHUNK = 128  # rows per matrix product: its K × 256 scores stay in the cache
 UNIT = 2.0**-24  # rounding unit of float32
 TINY = 2.0**-126  # smallest normal float32: what underflow may cost
 SUM = {"contract", "reassoc"}  # the order of a sum within one row may change, what enters it may not
 
 
+# Rows are passed as (array, index): a view of a row costs as much as a row of 16 cells.
+
+
 @njit(cache=True, nogil=True, fastmath=SUM)
-def squared_distance(x, u):
-    """‖x − u‖² in float64."""
+def squared_distance(x, i, u, k):
+    """‖x_i − u_k‖² in float64."""
     total = 0.0
-    for j in range(x.size):
-        e = np.float64(x[j]) - np.float64(u[j])
+    for j in range(x.shape[1]):
+        e = np.float64(x[i, j]) - np.float64(u[k, j])
         total += e * e
     return total
 
@@ -36,7 +39,7 @@ def suspects(x, u, labels, upper, lower, path, drift, eps):
     for i in range(labels.size):
         k = labels[i]
         beyond = lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack) - path[k] * slack
-        if upper[i] + path[k] < beyond or np.sqrt(squared_distance(x[i], u[k])) < beyond:
+        if upper[i] + path[k] < beyond or (beyond > 0 and squared_distance(x, i, u, k) < beyond * beyond):
             continue
         rows[count] = i
         count += 1
@@ -44,12 +47,12 @@ def suspects(x, u, labels, upper, lower, path, drift, eps):
 
 
 @njit(cache=True, nogil=True, fastmath=SUM)
-def single(row, shift, scale, out):
-    """out ← (row − shift)·scale in float32; returns its squared length."""
+def single(x, i, shift, scale, out, r):
+    """out_r ← (x_i − shift)·scale in float32; returns its squared length."""
     length = 0.0
-    for j in range(row.size):
-        v = np.float32((row[j] - shift[j]) * scale)
-        out[j] = v
+    for j in range(x.shape[1]):
+        v = np.float32((x[i, j] - shift[j]) * scale)
+        out[r, j] = v
         length += np.float64(v) * np.float64(v)
     return length
 
@@ -62,68 +65,74 @@ def two_lowest(products, half, a, norm, best, second, label):
         second[r] = np.inf
         label[r] = 0
     for k in range(half.size):
-        row, half_k, a_k = products[k], half[k], a[k]
         for r in range(norm.size):
-            t = (half_k - a_k * norm[r]) - row[r]
+            t = (half[k] - a[k] * norm[r]) - products[k, r]
             second[r] = min(second[r], max(t, best[r]))
             label[r] = k if t < best[r] else label[r]
             best[r] = min(best[r], t)
 
 
 @njit(cache=True, nogil=True)
+def decide(x, i, u, products, r, half, a, norm, bar):
+    """Where scores are too close: the nearest of the centres that reach the bar, by distance; bounds for all others.
+
+    Returns the centre, the next distance squared, and the lowest score of those that do not reach the bar.
+    """
+    first, second, beyond, nearest = np.inf, np.inf, np.inf, 0
+    for k in range(half.size):
+        t = (half[k] - a[k] * norm[r]) - products[k, r]
+        if t > bar:
+            beyond = min(beyond, np.float64(t))
+            continue
+        distance = squared_distance(x, i, u, k)
+        if distance < first:
+            first, second, nearest = distance, first, k
+        elif distance < second:
+            second = distance
+    return nearest, second, beyond
+
+
+@njit(cache=True, nogil=True)
 def nearest(x, rows, u, shift, scale, drift, labels, lower):
     """Sets, for these rows, the label and a lower bound (plus drift) on the distance to every other centre."""
-    n_centers, d = u.shape
     if rows.size == 0:
         return
+    n_centers, d = u.shape
     centers = np.empty((n_centers, d), np.float32)
     half = np.empty(n_centers, np.float32)  # ½‖u_k − s‖² − b_k
     a = np.empty(n_centers, np.float32)
     b = np.empty(n_centers, np.float32)
     for k in range(n_centers):
-        square = single(u[k], shift, scale, centers[k])
-        a[k] = (d + 8) * UNIT * np.sqrt(square)
-        b[k] = 4 * UNIT * square + (d + 8) * TINY
-        half[k] = 0.5 * square - b[k]
+        length = single(u, k, shift, scale, centers, k)
+        a[k] = (d + 8) * UNIT * np.sqrt(length)
+        b[k] = 4 * UNIT * length + (d + 8) * TINY
+        half[k] = 0.5 * length - b[k]
 
-    some = np.empty((min(CHUNK, rows.size), d), np.float32)
-    square = np.empty(len(some))
-    norm = np.empty(len(some), np.float32)
-    best, second = np.empty_like(norm), np.empty_like(norm)
-    label = np.empty(len(some), np.int32)
-    scores = np.empty(n_centers * len(some), np.float32)
+    width = min(CHUNK, rows.size)
+    some = np.empty((width, d), np.float32)
+    square, rest = np.empty(width), np.empty(width)
+    unscale = 1.0 / np.float64(scale) ** 2
+    norm, best, second = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
+    label = np.empty(width, np.int32)
+    scores = np.empty(n_centers * width, np.float32)
     for start in range(0, rows.size, CHUNK):
         m = min(CHUNK, rows.size - start)
         for r in range(m):
-            square[r] = single(x[rows[start + r]], shift, scale, some[r])
+            square[r] = single(x, rows[start + r], shift, scale, some, r)
             norm[r] = np.sqrt(square[r])
         products = scores[: n_centers * m].reshape(n_centers, m)
         np.dot(centers, some[:m].T, products)
-        two_lowest(products, half, a, norm[:m], best[:m], second[:m], label[:m])
+        two_lowest(products, half, a, norm[:m], best, second, label)
+        for r in range(m):
+            rest[r] = np.sqrt(max(0.0, square[r] * (1 - 4 * UNIT) + 2 * np.float64(second[r])) * unscale)
         for r in range(m):
             i, k = rows[start + r], label[r]
             bar = best[r] + 2 * (a[k] * norm[r] + b[k])  # the most that the best score may be
-            beyond = np.float64(second[r])
-            exact = np.inf
-            if not second[r] > bar:  # a near tie, or not finite: the distances of all that reach the bar decide
-                beyond = np.inf
-                first = np.inf
-                k = 0
-                for c in range(n_centers):
-                    t = (half[c] - a[c] * norm[r]) - products[c, r]
-                    if t > bar:
-                        beyond = min(beyond, np.float64(t))
-                        continue
-                    distance = squared_distance(x[i], u[c])
-                    if distance < first:
-                        exact = first
-                        first = distance
-                        k = c
-                    elif distance < exact:
-                        exact = distance
-            square_beyond = max(0.0, square[r] * (1 - 4 * UNIT) + 2 * beyond) / (scale * scale)
+            if not second[r] > bar:  # a near tie, or not finite
+                k, distance, score = decide(x, i, u, products, r, half, a, norm, bar)
+                rest[r] = np.sqrt(min(distance, max(0.0, square[r] * (1 - 4 * UNIT) + 2 * score) * unscale))
             labels[i] = k
-            lower[i] = np.sqrt(min(square_beyond, exact)) + drift[k]
+            lower[i] = rest[r] + drift[k]
 
 
 @njit(cache=True, nogil=True, fastmath=SUM)
@@ -134,13 +143,12 @@ def sums(x, u, labels, w, path):
     upper = np.empty(labels.size)
     for i in range(labels.size):
         k = labels[i]
-        row, center, total = x[i], u[k], A[k]
         weight = w[i] if w.size else 1.0
         square = 0.0
         for j in range(d):
-            e = np.float64(row[j]) - np.float64(center[j])
+            e = np.float64(x[i, j]) - np.float64(u[k, j])
             square += e * e
-            total[j] += weight * row[j]
+            A[k, j] += weight * x[i, j]
         N[k] += weight
         V[k] += weight * square
         upper[i] = np.sqrt(square) - path[k]

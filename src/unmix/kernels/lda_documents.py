@@ -2,7 +2,7 @@
 
 `beta` holds exp(E[log β]) word by word, each word's row divided by its largest entry (whose logarithm is in `top`) and
 padded with zeros to a multiple of 8 topics: so every word of a document touches one contiguous row, and neither θ nor
-a sum of products can underflow. A sweep over the words of a document is
+a sum of products can vanish. A sweep over the words of a document is
 
     θ_k = e^ψ(γ_k)        p_v = Σ_k θ_k β_vk        γ_k ← α_k + θ_k Σ_v n_v β_vk / p_v
 
@@ -22,6 +22,36 @@ from numba import njit
 from unmix.kernels.lda_special import digamma, exp_digamma, log_gamma, logarithm
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums over topics in vector registers; their order depends on K alone
+LEAST = 1e-150  # of θ, whose product with a β of 1 must be a normal number
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _gather(indices, counts, beta, theta, p, gathered):
+    """p_v, and Σ_v n_v β_vk / p_v for each topic; four words at a time share what is loaded of θ and of the sums."""
+    gathered[:] = 0.0
+    n, padded = indices.size, theta.size
+    for j in range(0, n - 3, 4):
+        a, b, c, d = beta[indices[j]], beta[indices[j + 1]], beta[indices[j + 2]], beta[indices[j + 3]]
+        pa, pb, pc, pd = 0.0, 0.0, 0.0, 0.0
+        for k in range(padded):
+            t = theta[k]
+            pa += t * a[k]
+            pb += t * b[k]
+            pc += t * c[k]
+            pd += t * d[k]
+        p[j], p[j + 1], p[j + 2], p[j + 3] = pa, pb, pc, pd
+        ra, rb, rc, rd = counts[j] / pa, counts[j + 1] / pb, counts[j + 2] / pc, counts[j + 3] / pd
+        for k in range(padded):
+            gathered[k] += ra * a[k] + rb * b[k] + rc * c[k] + rd * d[k]
+    for j in range(n - n % 4, n):
+        a = beta[indices[j]]
+        pa = 0.0
+        for k in range(padded):
+            pa += theta[k] * a[k]
+        p[j] = pa
+        ra = counts[j] / pa
+        for k in range(padded):
+            gathered[k] += ra * a[k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -31,10 +61,9 @@ def documents(indptr, indices, counts, weights, beta, top, alpha, gamma, cold, s
     longest = 0
     for i in range(bounds.size):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    p = np.empty(longest, beta.dtype)
-    theta = np.zeros(padded, beta.dtype)
-    gathered = np.empty(padded, beta.dtype)
-    floor = 1e-30 if beta.itemsize == 4 else 1e-200
+    buffer = np.empty(longest)
+    theta = np.zeros(padded)
+    gathered = np.empty(padded)
     g = np.empty(K)
     prior, alphas = 0.0, 0.0
     for k in range(K):
@@ -42,45 +71,35 @@ def documents(indptr, indices, counts, weights, beta, top, alpha, gamma, cold, s
         alphas += alpha[k]
     prior += log_gamma(alphas)
     for i in range(bounds.size):
-        first, last = indptr[i], indptr[i + 1]
-        tokens = 0.0
-        for j in range(first, last):
-            tokens += counts[j]
+        ids, n = indices[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
+        p = buffer[: n.size]
+        tokens = n.sum()
         for k in range(K):
             g[k] = alpha[k] + tokens / K if cold else gamma[i, k]
         for _ in range(sweeps):
             for k in range(K):
-                theta[k] = max(exp_digamma(g[k]), floor)
-            gathered[:] = 0
-            for j in range(first, last):
-                row = beta[indices[j]]
-                total = beta.dtype.type(0)
-                for k in range(padded):
-                    total += theta[k] * row[k]
-                p[j - first] = total
-                ratio = counts[j] / total
-                for k in range(padded):
-                    gathered[k] += ratio * row[k]
+                theta[k] = max(exp_digamma(g[k]), LEAST)
+            _gather(ids, n, beta, theta, p, gathered)
             change = 0.0
             for k in range(K):
-                new = alpha[k] + np.float64(theta[k]) * np.float64(gathered[k])
+                new = alpha[k] + theta[k] * gathered[k]
                 change += abs(new - g[k])
                 g[k] = new
             if change < tol * K:
                 break
         bound, gammas = prior, 0.0
-        for j in range(first, last):
-            bound += counts[j] * (logarithm(np.float64(p[j - first])) + top[indices[j]])
+        for j in range(n.size):
+            bound += n[j] * (logarithm(p[j]) + top[ids[j]])
         for k in range(K):
-            bound += log_gamma(g[k]) - (g[k] - alpha[k]) * logarithm(np.float64(theta[k]))
+            bound += log_gamma(g[k]) - (g[k] - alpha[k]) * logarithm(theta[k])
             gammas += g[k]
             gamma[i, k] = g[k]
         bounds[i] = bound - log_gamma(gammas)
         w = weights[i]
         if words.size:
-            for j in range(first, last):
-                ratio = beta.dtype.type(w * counts[j] / p[j - first])
-                row = words[indices[j]]
+            for j in range(n.size):
+                ratio = w * n[j] / p[j]
+                row = words[ids[j]]
                 for k in range(padded):
                     row[k] += ratio * theta[k]
         if elog.size:

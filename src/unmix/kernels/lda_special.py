@@ -31,7 +31,7 @@ def _number(_context, x):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def exponential(s):
     """e^s for s ≤ 700; e^−690 for what is below."""
     s = s if s > LEAST else LEAST
@@ -44,7 +44,7 @@ def exponential(s):
     return p * _number((_bits(shifted) + 1023) << 52)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def logarithm(x):
     """Log x for normal x > 0."""
     b = _bits(x)
@@ -57,7 +57,7 @@ def logarithm(x):
     return np.float64(e) * 0.6931471805599453 + 2.0 * (s + s * q * p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def _digamma_less_log(x):
     """ψ(x) − log(x + 6)."""
     a = x * (x + 5.0)
@@ -68,19 +68,19 @@ def _digamma_less_log(x):
     return -0.5 * i - j * (1 / 12) + series - (2.0 * x + 5.0) * (b * c + a * (b + c)) / (a * b * c)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def exp_digamma(x):
     """e^ψ(x)."""
     return (x + 6.0) * exponential(_digamma_less_log(x))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def digamma(x):
     """ψ(x)."""
     return logarithm(x + 6.0) + _digamma_less_log(x)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def log_gamma(x):
     """Log Γ(x)."""
     a, y = x * (x + 5.0), x + 6.0

@@ -12,21 +12,33 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def topics(weight, shared, beta, top):
-    """Fill beta and top from E[log β_vk] = ψ(λ_vk) − shared_k; returns Σ λ E[log β], Σ E[log β] and Σ log Γ(λ)."""
+    """Fill beta and top from E[log β_vk] = ψ(λ_vk) − shared_k; returns Σ λ E[log β] and Σ E[log β]."""
     V, K = weight.shape
-    elog = np.empty(K)
-    product, total, gammas = 0.0, 0.0, 0.0
+    row, elog, scaled = np.empty(K), np.empty(K), np.empty(K)
+    product, total = 0.0, 0.0
     for v in range(V):
-        row = weight[v]
-        largest = -np.inf
+        row[:] = weight[v]
         for k in range(K):
             elog[k] = digamma(row[k]) - shared[k]
-        for k in range(K):
+        largest = elog[0]
+        for k in range(1, K):
             largest = max(largest, elog[k])
         for k in range(K):
-            beta[v, k] = exponential(elog[k] - largest)
+            scaled[k] = exponential(elog[k] - largest)
+        for k in range(K):
             product += row[k] * elog[k]
             total += elog[k]
-            gammas += log_gamma(row[k])
+        beta[v, :K] = scaled
         top[v] = largest
-    return product, total, gammas
+    return product, total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def sum_log_gamma(weight):
+    """Σ log Γ(λ)."""
+    V, K = weight.shape
+    total = 0.0
+    for v in range(V):
+        for k in range(K):
+            total += log_gamma(weight[v, k])
+    return total

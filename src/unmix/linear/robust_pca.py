@@ -1,4 +1,4 @@
-"""Robust PCA:  min ‖L‖_* + λ‖S‖₁  subject to  L + S = X on the observed cells            (Candès, Li, Ma & Wright, 2011)
+"""Robust PCA:  min ‖L‖_* + λ‖S‖₁  subject to  L + S = X on the observed cells           (Candès, Li, Ma & Wright, 2011)
 
 One pass is one step of the relaxed method of multipliers. With Y the dual variable, μ the penalty and
 m = x − s + y/μ, both S and Y follow from M, so M is all that a row keeps.
@@ -8,13 +8,13 @@ local    ℓ = m V diag(1 − 1/(μσ)) Vᵀ                    singular value t
          t = x − ℓ + y,   c = clip(t, ±λ/μ⁺),   s = t − c          [not observed: c = 0, so that s is free]
          r = x − ℓ − s = c − y                          μ⁺c is a subgradient of λ‖·‖₁ at S: r = 0 is the optimum
          m⁺ = ℓ + y + 1.3 r
-stats    G = Q M⁺ᵀ M⁺,   ‖R‖²,   ‖Y‖²,   ‖X‖²           rows of Q: a basis that is near the leading right singular vectors
-update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the next Q: V, and some more directions, so that the rank can grow
+stats    G = Q M⁺ᵀ M⁺,   ‖R‖²,   ‖Y‖²,   ‖X‖²           rows of Q: directions near the leading right singular vectors
+update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the next Q: V and some more, so that the rank can grow
          μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 100 ‖R‖/‖X‖        then fixed: so the iteration ends at the optimum
 
-Since one residual R measures both the constraint and, times μ, the distance of the two subgradients, the penalty grows
-only until both meet their tolerances together. (A penalty that grows without end stops where the constraint holds, which
-for noisy data is not the optimum.) A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
+One residual R measures both the constraint and, times μ, how far the two subgradients differ. So the penalty grows only
+until both meet their tolerances together. (A penalty that grows without end stops where the constraint holds, which for
+noisy data is not the optimum.) A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ SMALL = 64  # columns up to which the exact decomposition costs nothing
 
 
 class Parts(NamedTuple):
-    """`axes[:rank]` are the right singular vectors of L; all axes are the rows of Q unless the Gram matrix is `whole`."""
+    """`axes[:rank]` is V; all axes are Q, unless the `whole` Gram matrix is collected (Q = I, then not kept).
+
+    `mu` and `ratio` are μ⁺ and μ/μ⁺ of the coming pass; `primal` and `dual` the relative residuals of the one before;
+    `last` asks for the rows' scores and sparse part.
+    """
 
     axes: np.ndarray
     rank: int
@@ -169,7 +173,7 @@ class RobustPCA(Model):
     @property
     def partial_fit(self) -> Any:
         """Not there: see `exempt`."""
-        raise AttributeError(f"RobustPCA has no partial_fit: {self.exempt['online']}. Use fit, which streams from disk.")
+        raise AttributeError(f"RobustPCA has no partial_fit: {self.exempt['online']}; fit streams what is large")
 
     # -- the model --
 
@@ -261,36 +265,37 @@ class RobustPCA(Model):
             self.sparse_ = fit.z.sparse
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Scores argmin_c ‖x − cV‖₁ over the observed cells: the same iteration with V fixed, each row at its own pace."""
+        """Scores argmin_c ‖x − cV‖₁ over the observed cells: the same iteration with V fixed, and a μ for each row."""
         from unmix.kernels.robust_split import split
 
         V, tol = U.axes[: U.rank], self._tol(b.x.dtype)
-        scores = np.zeros((len(b.x), len(V)), b.x.dtype)
+        scores: np.ndarray = np.zeros((len(b.x), len(V)), b.x.dtype)
         if not len(V):
             return scores
         x, seen, rows = b.x, mask(b), np.arange(len(b.x))
         cut = (START * medians(b)).astype(x.dtype)
         ratio, m, no = np.ones_like(cut), np.clip(x, -cut[:, None], cut[:, None]), np.empty((0, 0), x.dtype)
+        going = np.ones(len(x), bool)
         for _ in range(self.max_iter):
             current = m @ V.T
-            scores[rows] = current
+            scores[rows[going]] = current[going]  # a row that is done stays as it is, whatever rows are beside it
             new = current @ V
             sums = split(x, seen, m, ratio, cut, RELAX, new, no)
             m = new
             residual, dual, data = sums[:, 0], sums[:, 1], sums[:, 2]
-            going = (residual > tol**2 * data) | (residual > (DUAL * tol) ** 2 * dual)
+            going &= (residual > tol**2 * data) | (residual > (DUAL * tol) ** 2 * dual)
             if not going.any():
                 break
             shrunk = np.where(data < DUAL**2 * dual, cut / x.dtype.type(GROWTH), cut)
             cut, ratio = shrunk, shrunk / np.maximum(cut, np.finfo(x.dtype).tiny)
             if going.mean() < 0.7:  # rows that are done are left out once that is worth a copy
                 x, m, rows, cut, ratio = x[going], m[going], rows[going], cut[going], ratio[going]
-                seen = seen[going] if len(seen) else seen
+                seen, going = seen[going] if len(seen) else seen, going[going]
         return scores
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """The low-rank rows that have these scores."""
-        return z @ U.axes[: U.rank]
+        return np.asarray(z @ U.axes[: U.rank])
 
     def _tol(self, dtype: Any) -> float:
         return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
@@ -330,7 +335,7 @@ def medians(b: Block) -> np.ndarray:
     a.sort(axis=1)  # cells that were not observed hold 0: they come first
     middle = a.shape[1] - count + np.maximum(count - 1, 0) // 2
     value = a[np.arange(len(a)), np.minimum(middle, a.shape[1] - 1)]
-    return np.where(value > 0, value, a.sum(axis=1) / np.maximum(count, 1))
+    return np.asarray(np.where(value > 0, value, a.sum(axis=1) / np.maximum(count, 1)))
 
 
 def typical(b: Block) -> float:

@@ -18,7 +18,8 @@ dask.array, dask.dataframe                                the collection
 ========================================================  ===========================================================
 
 Columns must be numbers: integers, floats, decimals, truth values, categories of these. A null is NaN. float32 and
-float16 give float32, everything else float64. In a CSV file the first line is the header unless all of it is numbers.
+float16 give float32, everything else float64. In a CSV file the first line is the header unless all of it is numbers,
+and empty cells, `?`, `NA`, `null` and their like are missing values.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def npy_source(path: Path, columns: Columns | None) -> Source:
 
 
 def npz_source(path: Path, columns: Columns | None) -> Source:
-    """A sparse matrix as scipy.sparse.save_npz writes it, or the one array in a NumPy archive."""
+    """A sparse matrix as scipy.sparse.save_npz writes it, or the only 2-d array in a NumPy archive."""
     import zipfile
     import zlib
 
@@ -172,12 +173,15 @@ def npz_source(path: Path, columns: Columns | None) -> Source:
             keys = list(archive.files)
             if "format" in keys and "data" in keys:
                 return Csr(sp.load_npz(path), columns, str(path))
-            if len(keys) == 1:
-                return Array(archive[keys[0]], columns)
+            arrays = [archive[key] for key in keys]
+            tables = [x for x in arrays if x.ndim == 2] or arrays
+            if len(tables) == 1:
+                return Array(tables[0], columns)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as e:
         raise ValueError(f"{path} looks truncated or is not a .npz file ({e})") from e
     raise ValueError(
-        f"{path} holds several arrays ({', '.join(keys)}); save one alone, by scipy.sparse.save_npz or numpy.save"
+        f"{path} holds {len(tables)} arrays to choose from ({', '.join(keys)}); save one alone, by "
+        "scipy.sparse.save_npz or numpy.save"
     )
 
 

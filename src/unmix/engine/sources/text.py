@@ -22,6 +22,7 @@ from unmix.engine.sources.arrow import rows
 from unmix.engine.sources.base import Columns, Sequential, Source, check_shape, choose, human, not_a_number
 
 CHUNK = 1 << 20  # bytes between two entries of the index
+MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "<NA>", "None")
 LONGEST = 1 << 26  # bytes that a row may have
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
@@ -48,7 +49,9 @@ class Dialect(NamedTuple):
             pa.BufferReader(data),
             read_options=pc.ReadOptions(column_names=names, use_threads=False, block_size=max(1, len(data)) + 1),
             parse_options=pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.quoted),
-            convert_options=pc.ConvertOptions(include_columns=[str(j) for j in self.picked], column_types=kinds),
+            convert_options=pc.ConvertOptions(
+                include_columns=[str(j) for j in self.picked], column_types=kinds, null_values=MISSING
+            ),
         )
 
     def rows(self, data: Any, start: int, last: bool, size: int | None = None) -> np.ndarray:
@@ -232,7 +235,7 @@ def index(f: Any, begin: int, quoted: bool, path: str) -> tuple[list[int], list[
 def sniff(f: Any, path: str, columns: Columns | None) -> tuple[Dialect, list[str] | None, int]:
     """Separator, quotes, columns and header from the beginning of the file, and where the rows begin.
 
-    A first line in which every field is a number is a row; otherwise it is the header.
+    A first line in which every field is a number or missing is a row; otherwise it is the header.
     """
     head = f.read(CHUNK)
     data = np.frombuffer(head, np.uint8)
@@ -273,11 +276,11 @@ def guess(dialect: Dialect, data: Any, last: bool) -> frozenset[int]:
 
 
 def is_numeric(v: str) -> bool:
-    """Whether a field of the first line is a number (an empty one may be a missing number)."""
+    """Whether a field of the first line is a number, or stands for a missing one."""
     try:
-        float(v.strip() or "nan")
+        float(v)
     except ValueError:
-        return False
+        return v.strip() in MISSING
     return True
 
 

@@ -1,0 +1,255 @@
+"""Robust PCA against planted truths, an independent solver with plain SVDs, and a linear programme."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from threadpoolctl import threadpool_limits
+
+import unmix
+from unmix import RobustPCA
+from unmix.kernels.robust_split import split
+
+
+def candes(n, corrupted, seed=0):
+    """The set-up of Candès et al. (2011), Table 1: rank n/20, factors N(0, 1/n), wrong cells ±1."""
+    rng = np.random.default_rng(seed)
+    rank = n // 20
+    low = rng.normal(0, n**-0.5, (n, rank)) @ rng.normal(0, n**-0.5, (n, rank)).T
+    wrong = np.zeros(n * n)
+    wrong[rng.choice(n * n, int(corrupted * n * n), replace=False)] = 1
+    wrong *= rng.choice([-1.0, 1.0], n * n)
+    return low + wrong.reshape(n, n), low, wrong.reshape(n, n)
+
+
+def planted(n, d, rank, corrupted=0.05, noise=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    low = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    wrong = np.where(rng.random((n, d)) < corrupted, rng.choice([-10.0, 10.0], (n, d)), 0.0)
+    return low + wrong + noise * rng.normal(size=(n, d)), low
+
+
+@threadpool_limits.wrap(limits=1)
+def admm(X, mu, tol=1e-9, seen=None):
+    """The same problem, solved slowly: fixed penalty, plain SVDs, S and Y kept as they are in the textbook."""
+    lam = 1 / np.sqrt(max(X.shape))
+    L, Y = np.zeros_like(X), np.zeros_like(X)
+    for _ in range(2000):
+        T = X - L + Y / mu
+        S = np.sign(T) * np.maximum(np.abs(T) - lam / mu, 0)
+        if seen is not None:
+            S = np.where(seen, S, T)
+        before = L
+        u, s, vt = np.linalg.svd(X - S + Y / mu, full_matrices=False)
+        s = np.maximum(s - 1 / mu, 0)
+        L = (u * s) @ vt
+        R = X - L - S
+        Y = Y + mu * R
+        if np.linalg.norm(R) + np.linalg.norm(L - before) < tol * np.linalg.norm(X):
+            return L, s[s > 0]
+    raise AssertionError("the reference did not converge")
+
+
+def error(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+@pytest.mark.parametrize(
+    ("n", "corrupted"),
+    [(500, 0.05), (500, 0.1), *(pytest.param(1000, c, marks=pytest.mark.slow) for c in (0.05, 0.1))],
+)
+def test_table_1_of_candes(n, corrupted):
+    X, low, wrong = candes(n, corrupted)
+    model = RobustPCA(random_state=0).fit(X)
+    assert model.result_ == "converged"
+    assert model.rank_ == model.n_components_ == n // 20
+    assert np.linalg.matrix_rank(model.low_rank_, tol=1e-6) == n // 20
+    assert error(model.low_rank_, low) < 3e-6
+    assert np.array_equal(model.sparse_ != 0, wrong != 0)
+    assert np.linalg.norm(X - model.low_rank_ - model.sparse_) < 2e-7 * np.linalg.norm(X)
+    assert model.lambda_ == pytest.approx(n**-0.5)
+
+
+def test_the_parts_are_the_svd_of_the_low_rank_part():
+    X, _ = planted(150, 100, 6)
+    model = RobustPCA(random_state=0).fit(X)
+    _, s, vt = np.linalg.svd(model.low_rank_)
+    np.testing.assert_allclose(model.singular_values_, s[:6], rtol=1e-6)
+    vt = vt[:6] * np.sign(vt[np.arange(6), np.abs(vt[:6]).argmax(axis=1)])[:, None]
+    np.testing.assert_allclose(model.components_, vt, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(80, 70), (50, 90), (300, 20)])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_the_optimum_is_that_of_the_textbook_iteration(shape, noise):
+    # with noise nothing is recovered exactly, so only a solver that really minimises agrees
+    X, _ = planted(*shape, 3, noise=noise)
+    L, s = admm(X, mu=0.1 if noise == 0 and shape[1] > 20 else 0.5)
+    model = RobustPCA(random_state=0, max_iter=3000, tol=1e-8).fit(X)
+    assert model.result_ == "converged"
+    assert model.rank_ == len(s)
+    assert error(model.low_rank_, L) < 1e-5
+    objective = model.singular_values_.sum() + model.lambda_ * np.abs(model.sparse_).sum()
+    assert model.trace_[-1].objective * len(X) == pytest.approx(objective, rel=1e-4)
+    assert objective == pytest.approx(s.sum() + np.abs(X - L).sum() / np.sqrt(max(shape)), rel=1e-6)
+
+
+def test_outliers_of_any_size_cost_no_more_passes():
+    X, low = planted(200, 150, 5)
+    model = RobustPCA(random_state=0).fit(low + 1000 * (X - low))
+    assert error(model.low_rank_, low) < 1e-4
+    assert model.n_iter_ < 40
+
+
+def test_cells_that_were_not_observed_are_completed():
+    X, low = planted(200, 150, 5)
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
+    model = RobustPCA(random_state=0).fit(holes)
+    assert model.rank_ == 5
+    assert error(model.low_rank_, low) < 1e-5
+    assert (model.sparse_[np.isnan(holes)] == 0).all()
+    noisy, _ = planted(60, 40, 2, noise=0.05)
+    seen = np.random.default_rng(2).random(noisy.shape) > 0.1
+    L, _ = admm(np.where(seen, noisy, 0.0), mu=0.3, seen=seen)
+    model = RobustPCA(random_state=0, tol=1e-8, max_iter=3000).fit(np.where(seen, noisy, np.nan))
+    assert error(model.low_rank_, L) < 1e-5
+
+
+@pytest.mark.parametrize("d", [40, 90])  # the whole Gram matrix, and a basis of directions
+def test_a_row_of_weight_two_is_the_row_twice_in_every_pass(d):
+    X, _ = planted(100, d, 3, noise=0.05)
+    w = np.random.default_rng(1).integers(0, 3, len(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weighted = RobustPCA(random_state=0, max_iter=60).fit(X, sample_weight=w)
+        repeated = RobustPCA(random_state=0, max_iter=60).fit(np.repeat(X, w, axis=0))
+    one, two = (np.array([t.objective for t in m.trace_]) for m in (weighted, repeated))
+    np.testing.assert_allclose(one, two, rtol=1e-9)
+    assert weighted.lambda_ == repeated.lambda_ == pytest.approx(max(w.sum(), d) ** -0.5)
+    np.testing.assert_allclose(np.repeat(weighted.low_rank_, w, axis=0), repeated.low_rank_, atol=1e-7)
+
+
+def test_new_rows_give_their_scores_through_corruption_and_holes():
+    X, low = planted(400, 120, 5)
+    model = RobustPCA(random_state=0).fit(X[:300])
+    truth = low[300:] @ model.components_.T
+    Z = model.transform(X[300:])
+    np.testing.assert_allclose(Z, truth, atol=1e-4)
+    np.testing.assert_allclose(model.inverse_transform(Z), low[300:], atol=1e-4)
+    np.testing.assert_allclose(model.fit_transform(X[:300]), model.low_rank_ @ model.components_.T, atol=1e-4)
+    plain = np.abs(X[300:] @ model.components_.T - truth).max()
+    assert plain > 1  # a projection without the sparse residual is far off
+    holes = np.where(np.random.default_rng(1).random(X[300:].shape) < 0.2, np.nan, X[300:])
+    np.testing.assert_allclose(model.transform(holes), truth, atol=1e-4)
+    holes[0] = np.nan
+    assert (model.transform(holes)[0] == 0).all()
+
+
+def test_scores_are_least_absolute_deviations():
+    X, _ = planted(150, 60, 4)
+    model = RobustPCA(random_state=0).fit(X)
+    V, rows = model.components_, np.random.default_rng(1).normal(size=(3, 60))
+    for x, c in zip(rows, model.transform(rows), strict=True):
+        k, d = V.shape
+        best = linprog(
+            np.r_[np.zeros(k), np.ones(2 * d)],
+            A_eq=np.c_[V.T, np.eye(d), -np.eye(d)],
+            b_eq=x,
+            bounds=[(None, None)] * k + [(0, None)] * 2 * d,
+        )
+        assert best.fun <= np.abs(x - c @ V).sum() + 1e-9 <= best.fun * (1 + 1e-4)
+
+
+def test_float32():
+    X, low = planted(300, 200, 8)
+    model = RobustPCA(random_state=0).fit(X.astype(np.float32))
+    assert model.result_ == "converged"
+    assert model.low_rank_.dtype == model.sparse_.dtype == model.components_.dtype == np.float32
+    assert model.rank_ == 8
+    assert error(model.low_rank_, low) < 1e-5
+
+
+def test_streamed_rows_give_the_same_components():
+    X, _ = planted(300, 100, 4)
+    whole = RobustPCA(random_state=0).fit(X)
+    with unmix.config(block_rows=64, memory_budget=1000):  # z goes to disk
+        streamed = RobustPCA(random_state=0).fit(lambda: iter(np.array_split(X, 7)))
+    np.testing.assert_allclose(streamed.components_, whole.components_, atol=1e-6)
+    assert not hasattr(streamed, "low_rank_")
+
+
+def test_the_rank_may_be_capped_and_may_grow_beyond_the_first_guess():
+    X, low = planted(300, 200, 40, corrupted=0.02)
+    model = RobustPCA(random_state=0).fit(X)
+    assert model.rank_ == 40
+    assert error(model.low_rank_, low) < 1e-5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        capped = RobustPCA(5, random_state=0, max_iter=30).fit(X)
+    assert capped.rank_ == 5
+    assert capped.components_.shape == (5, 200)
+    with pytest.raises(ValueError, match=r"n_components=201.*at most 200"):
+        RobustPCA(201).fit(X)
+
+
+def test_a_fixed_penalty_and_a_given_lambda():
+    X, _ = planted(100, 80, 3)
+    default = RobustPCA(random_state=0).fit(X)
+    fixed = RobustPCA(random_state=0, mu=0.05, lam=0.1).fit(X)
+    assert fixed._parts_.mu == 0.05
+    assert fixed.lambda_ == default.lambda_ == pytest.approx(0.1)
+    assert error(fixed.low_rank_, default.low_rank_) < 1e-5
+    assert RobustPCA(lam=1e-3).fit(X).rank_ == 0  # everything is sparse
+    everything = RobustPCA(lam=10.0).fit(X)
+    assert error(everything.low_rank_, X) < 1e-6
+    assert (everything.sparse_ == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "rank"),
+    [
+        (np.zeros((20, 10)), 0),
+        (np.full((20, 10), 3.0), 1),
+        (np.arange(10.0)[None], None),
+        (np.arange(10.0)[:, None], None),
+        (np.outer(np.arange(1.0, 101), np.ones(80)), 1),
+        (np.repeat(np.eye(4), 25, axis=0) @ np.random.default_rng(0).normal(size=(4, 90)), 4),
+        (np.full((20, 10), 3e8), 1),
+        (np.full((100, 70), 3e-8), 1),
+    ],
+)
+def test_hostile_input(X, rank):
+    model = RobustPCA(random_state=0).fit(X)
+    assert model.result_ == "converged"
+    assert np.linalg.norm(X - model.low_rank_ - model.sparse_) <= 1e-6 * np.linalg.norm(X)
+    assert np.isfinite(model.transform(X)).all()
+    if rank is not None:
+        assert model.rank_ == rank
+        np.testing.assert_allclose(model.low_rank_, X, atol=1e-5 * np.abs(X).max())
+
+
+def test_no_online_fit():
+    assert not hasattr(RobustPCA(), "partial_fit")
+    with pytest.raises(AttributeError, match="dual variables"):
+        _ = RobustPCA().partial_fit
+
+
+def test_the_kernel_is_its_equations():
+    rng = np.random.default_rng(0)
+    x, m, low = rng.normal(size=(3, 7, 13))
+    seen = rng.random(x.shape) < 0.7
+    ratio, cut = rng.uniform(0.5, 1, 7), rng.uniform(0.2, 1, 7)
+    for mask in (seen, np.empty((0, 0), bool)):
+        y = (m - low) * ratio[:, None]
+        t = x - low + y
+        c = np.clip(t, -cut[:, None], cut[:, None])
+        s = t - c
+        if len(mask):
+            c, s = np.where(seen, c, 0), np.where(seen, s, 0)
+        new, sparse = low.copy(), np.empty_like(x)
+        sums = split(x, mask, m, ratio, cut, 1.3, new, sparse)
+        np.testing.assert_allclose(new, low + y + 1.3 * (c - y), atol=1e-14)
+        np.testing.assert_allclose(sparse, s, atol=1e-14)
+        expected = [((c - y) ** 2).sum(1), (y**2).sum(1), (x**2).sum(1), np.abs(s).sum(1)]
+        np.testing.assert_allclose(sums, np.transpose(expected), rtol=1e-12)
