@@ -21,7 +21,9 @@ model = unmix.GaussianMixture(3, n_init=10, random_state=0).fit(X)
 labels = model.predict(X)
 
 console = Console()
-console.print(f"\n[bold]{X.shape[0]} flowers, {X.shape[1]} measurements, {np.isnan(X).mean():.0%} of the cells missing[/bold]")
+console.print(
+    f"\n[bold]{X.shape[0]} flowers, {X.shape[1]} measurements, {np.isnan(X).mean():.0%} of the cells missing[/bold]"
+)
 console.print(f"GaussianMixture(3): {model.result_} after {model.n_iter_} passes\n")
 
 table = Table(title="Groups found", title_justify="left", box=None, header_style="bold", pad_edge=False)
@@ -37,5 +39,7 @@ for k in range(3):
 console.print(table)
 
 agreement = adjusted_rand_score(iris.target, labels)
-console.print(f"\nagreement with the botanist: [bold]{agreement:.2f}[/bold]  (adjusted Rand index: 1 is perfect, 0 chance)")
+console.print(
+    f"\nagreement with the botanist: [bold]{agreement:.2f}[/bold]  (adjusted Rand index: 1 is perfect, 0 chance)"
+)
 console.print("next:  unmix models   unmix fit --help   README.md\n")

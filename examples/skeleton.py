@@ -85,7 +85,9 @@ class Prototypes(Model):
     def check(self, shape: Shape) -> None:
         """As many rows as prototypes are needed."""
         if self.n_components > shape.n:
-            raise ValueError(f"n_components={self.n_components} is more than the n_samples={shape.n} rows of X: take fewer")
+            raise ValueError(
+                f"n_components={self.n_components} is more than the n_samples={shape.n} rows of X: take fewer"
+            )
 
     def init(self, sample: Block, rng: np.random.Generator) -> Parts:
         """Rows drawn at random."""

@@ -1,4 +1,4 @@
-"""Hostile input, for every model: an error that names the argument, the value and the remedy, or a documented answer."""
+"""Hostile input, for every model: an error that names argument, value and remedy, or a documented answer."""
 
 import pickle
 import warnings
@@ -116,14 +116,16 @@ def test_negative_values(cls):
     if not cls.nonnegative:
         model.fit(X)
         return
-    with pytest.raises(ValueError, match=rf"Negative values in data passed to {cls.__name__}: row 4, column 2 holds -0.5"):
+    with pytest.raises(
+        ValueError, match=rf"Negative values in data passed to {cls.__name__}: row 4, column 2 holds -0.5"
+    ):
         model.fit(X)
 
 
 @every
 def test_weights(cls):
     model, X = problem(cls)
-    with pytest.raises(ValueError, match="[Nn]egative"):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
         model.fit(X, sample_weight=-np.ones(len(X)))
     with pytest.raises(ValueError, match="at least one non-zero"):
         model.fit(X, sample_weight=np.zeros(len(X)))
@@ -141,7 +143,9 @@ def test_new_data_with_other_columns(cls):
     names = [f"c{j}" for j in range(X.shape[1])]
     model.fit(pd.DataFrame(X, columns=names))
     assert list(model.feature_names_in_) == names
-    with pytest.raises(ValueError, match=f"X has {X.shape[1] - 1} features, but {cls.__name__} is expecting {X.shape[1]}"):
+    with pytest.raises(
+        ValueError, match=f"X has {X.shape[1] - 1} features, but {cls.__name__} is expecting {X.shape[1]}"
+    ):
         model.transform(X[:, 1:])
     with pytest.raises(ValueError, match="feature names should match"):
         model.transform(pd.DataFrame(X, columns=names[::-1]))
@@ -162,7 +166,7 @@ def test_strings_and_wrong_types(cls, tmp_path):
         model.fit(tmp_path / "x.csv")
     with pytest.raises(FileNotFoundError, match=r"no such file\.csv"):
         model.fit("no such file.csv")
-    with pytest.raises(ValueError, match="[Cc]omplex"):
+    with pytest.raises(ValueError, match=r"[Cc]omplex"):
         model.fit(X + 1j)
     assert not hasattr(model, "trace_")
 

@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,12 +69,12 @@ def test_the_skeleton_is_a_model(problem):
 def test_blocks_and_runs_cover_every_row_once():
     for n, rows, batch in [(1, 5, None), (1000, 7, None), (100_000, 13, None), (1000, 64, 128), (10, 64, 3)]:
         shape = Shape(n, 3, np.dtype(float))
-        edges = [b for runs in layout.batches(shape, rows, batch) for r in runs for b in zip(r.bounds, r.bounds[1:], strict=False)]
+        edges = [b for runs in layout.batches(shape, rows, batch) for r in runs for b in pairwise(r.bounds)]
         assert edges[0][0] == 0
         assert edges[-1][1] == n
-        assert all(a[1] == b[0] for a, b in zip(edges, edges[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in pairwise(edges))
         assert max(b - a for a, b in edges) <= rows
-        index = [r.index for runs in layout.batches(shape, rows, batch) for r in runs]
+        index = [r.number for runs in layout.batches(shape, rows, batch) for r in runs]
         assert index == list(range(len(index)))
 
 
@@ -118,7 +119,7 @@ def test_a_hopeless_start_is_dropped_early():
 
 
 def test_weights_count_in_the_fit(problem):
-    model, X, _ = problem
+    _, X, _ = problem
     w = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
     init = X[:3]
 
@@ -132,7 +133,7 @@ def test_weights_count_in_the_fit(problem):
 
 
 def test_callbacks_see_each_pass_and_stop_the_fit(problem):
-    model, X, check = problem
+    model, X, _ = problem
     spy = Spy(stop_at=2)
     with pytest.warns(ConvergenceWarning, match="stopped by a callback after pass 2"):
         model.set_params(n_init=1).set_callbacks(spy).fit(X)
@@ -354,7 +355,9 @@ def test_kill_nine_and_resume_gives_the_same_bits(tmp_path):
     root = Path(__file__).parents[1]
 
     def run(path, pause):
-        return subprocess.Popen([sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(path), str(pause)], cwd=root)
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(path), str(pause)], cwd=root
+        )
 
     assert run(tmp_path / "a", 0).wait(120) == 0
     child = run(tmp_path / "b", 0.01)
@@ -456,7 +459,8 @@ def test_model_files_execute_nothing(tmp_path):
 
 
 def test_import_is_light():
-    code = "import sys, unmix; heavy = {'numba', 'dask', 'pyarrow', 'rich', 'matplotlib', 'sklearn'} & set(sys.modules); print(heavy or '')"
+    heavy = "{'numba', 'dask', 'pyarrow', 'rich', 'matplotlib', 'sklearn'}"
+    code = f"import sys, unmix; print({heavy} & set(sys.modules) or '')"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == ""
     code = "import sys, unmix; unmix.models(); print({'numba', 'dask', 'matplotlib'} & set(sys.modules) or '')"

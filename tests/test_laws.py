@@ -52,7 +52,7 @@ def total(outs):
 
 
 def assert_close(a, b, rtol=1e-7, of=None):
-    """Leaf by leaf, to a tolerance relative to the leaf's largest entry (a sum may cancel: or a little of the largest)."""
+    """Leaf by leaf, to a tolerance relative to the leaf's largest entry (or, since sums may cancel, the tree's)."""
     largest = max((np.abs(v).max(initial=0) for v in tree.leaves(a)), default=0)
     for u, v in zip(tree.leaves(a), tree.leaves(b), strict=True):
         u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
@@ -242,7 +242,12 @@ def test_float32_in_float32_out(cls):
     check(single)
     assert single.transform(X.astype(np.float32)).dtype == np.float32
     for name, value in vars(single).items():
-        if name.endswith("_") and not name.startswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        if (
+            name.endswith("_")
+            and not name.startswith("_")
+            and isinstance(value, np.ndarray)
+            and value.dtype.kind == "f"
+        ):
             assert value.dtype == np.float32, name
     assert_close(double.trace_[-1].objective, single.trace_[-1].objective, rtol=1e-2)
 
@@ -260,7 +265,11 @@ def test_save_load_and_pickle_give_the_same_output(cls, tmp_path):
     model, X, _ = example(cls)
     Z = model.fit(X).transform(X)
     model.save(tmp_path / "model.unmix")
-    for back in (unmix.load(tmp_path / "model.unmix"), cls.load(tmp_path / "model.unmix"), pickle.loads(pickle.dumps(model))):
+    for back in (
+        unmix.load(tmp_path / "model.unmix"),
+        cls.load(tmp_path / "model.unmix"),
+        pickle.loads(pickle.dumps(model)),
+    ):
         assert np.array_equal(back.transform(X), Z)
         assert back.get_params().keys() == model.get_params().keys()
         assert back.trace_ == model.trace_

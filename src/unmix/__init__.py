@@ -28,7 +28,21 @@ _OTHERS = {
     "set_config": "unmix.engine.config",
 }
 
-__all__ = [*_MODELS, *_OTHERS, "models"]
+__all__ = [
+    "NMF",
+    "PCA",
+    "FactorAnalysis",
+    "GaussianMixture",
+    "KMeans",
+    "LatentDirichletAllocation",
+    "Model",
+    "RobustPCA",
+    "config",
+    "get_config",
+    "load",
+    "models",
+    "set_config",
+]
 
 if TYPE_CHECKING:
     from unmix.cluster.kmeans import KMeans

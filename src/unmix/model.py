@@ -1,7 +1,7 @@
 """The contract of a model, and the estimator written once.
 
-A model is one file: hyper-parameters in `__init__`, and the pure methods `init`, `local`, `update`, with `publish` for the
-names that users know. Everything that users call is here.
+A model is one file: hyper-parameters in `__init__`, and the pure methods `init`, `local`, `update`, with `publish` for
+the names that users know. Everything that users call is here.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ FORMAT = 1
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
     """Base of all models: X ≈ Z U.
 
-    A subclass states what kind of model it is through the class attributes below and implements `init`, `local`, `update`
-    and `publish`; the other methods of the contract have defaults.
+    A subclass states what kind of model it is through the class attributes below and implements `init`, `local`,
+    `update` and `publish`; the other methods of the contract have defaults.
 
     Attributes
     ----------
@@ -67,6 +67,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _shape: Shape
+    _parts_: Any
+    _online_: tuple[Any, int, float]
 
     # ---------------------------------------------------------------- the contract
 
@@ -297,7 +299,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         name = type(self).__name__
         if fit.result == "max_iter" and self.tolerance() > 0:
             warnings.warn(
-                f"{name} {fit.message}: raise max_iter, or tol if this is close enough", ConvergenceWarning, stacklevel=4
+                f"{name} {fit.message}: raise max_iter, or tol if this is close enough",
+                ConvergenceWarning,
+                stacklevel=4,
             )
         elif fit.result in ("nonfinite", "stopped"):
             warnings.warn(f"{name} {fit.message}", ConvergenceWarning, stacklevel=4)
@@ -362,7 +366,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             weight = float(w.sum())
             if (w == 1).all():
                 w = None
-        shape = Shape(source.n, source.d, source.dtype, source.sparse, weight, True, source.in_memory, source.nbytes or 0)
+        shape = Shape(
+            source.n, source.d, source.dtype, source.sparse, weight, True, source.in_memory, source.nbytes or 0
+        )
         return source, w, shape
 
     # ---------------------------------------------------------------- rows of new data
@@ -491,7 +497,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         state = {k: v for k, v in self.__dict__.items() if k not in params and not k.startswith("_skl_")}
         for name, value in params.items():
             if callable(value):
-                raise pack.PackError(f"{name} is a function, which the file cannot hold: set it to a name or an array first")
+                raise pack.PackError(
+                    f"{name} is a function, which the file cannot hold: set it to a name or an array first"
+                )
         cls = type(self)
         name = f"{cls.__module__}:{cls.__qualname__}"
         pack.write(path, {"format": FORMAT, "class": name, "params": params, "state": state})

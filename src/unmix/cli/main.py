@@ -65,9 +65,17 @@ def models() -> None:
 @click.option("--threads", type=int, help="Threads to use.  [default: all cores]")
 @click.option("--checkpoint", type=click.Path(), help="Keep the state here; the same command goes on after a crash.")
 def fit(
-    model: str, file: str, k: int | None, settings: tuple[str, ...], columns: str | None, weights: str | None, seed: int,
-    out: str | None, threads: int | None, checkpoint: str | None,
-) -> None:  # fmt: skip
+    model: str,
+    file: str,
+    k: int | None,
+    settings: tuple[str, ...],
+    columns: str | None,
+    weights: str | None,
+    seed: int,
+    out: str | None,
+    threads: int | None,
+    checkpoint: str | None,
+) -> None:
     """Fit MODEL to the rows of FILE and keep it.
 
     \b
@@ -223,7 +231,11 @@ def _summary(model: Any, title: str) -> None:
     import numpy as np
 
     for name, value in sorted(vars(model).items()):
-        if name.startswith("_") or not name.endswith("_") or name in ("trace_", "feature_names_in_", "result_", "n_iter_"):
+        if (
+            name.startswith("_")
+            or not name.endswith("_")
+            or name in ("trace_", "feature_names_in_", "result_", "n_iter_")
+        ):
             continue
         if isinstance(value, np.ndarray):
             head = ", ".join(f"{v:.4g}" for v in value.ravel()[:4]) if value.dtype.kind in "fiu" else ""

@@ -48,7 +48,19 @@ class Passes:
         shape = self.shape
         loss = last.objective * shape.weight
         shadow._finish(
-            Fit(start.U, None, loss, last.objective, shape.weight, shape.n, shape.dtype, [*start.trace], "stopped", "", None)
+            Fit(
+                start.U,
+                None,
+                loss,
+                last.objective,
+                shape.weight,
+                shape.n,
+                shape.dtype,
+                [*start.trace],
+                "stopped",
+                "",
+                None,
+            )
         )
         return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}
 
@@ -74,10 +86,9 @@ def _bar(passes: Passes) -> Iterator[None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("objective {task.fields[objective]}"),
-        TimeElapsedColumn(), console=console, transient=True,
-    )  # fmt: skip
+    objective = TextColumn("objective {task.fields[objective]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), objective, TimeElapsedColumn())
+    progress = Progress(*columns, console=console, transient=True)
     task = progress.add_task(type(passes.estimator).__name__, total=passes.most, objective="…")
     began, shown = time.monotonic(), False
 

@@ -27,11 +27,15 @@ class Checkpoint:
             return cls(None, {}, 0.0)
         path = Path(settings.checkpoint)
         if not path.parent.is_dir():
-            raise ValueError(f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first")
+            raise ValueError(
+                f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first"
+            )
         params = {k: v for k, v in loop.model.get_params(deep=False).items() if k != "random_state"}
         belongs = {
             "model": type(loop.model).__name__,
-            "parameters": _digest(repr(sorted(params.items())), *(v for v in params.values() if isinstance(v, np.ndarray))),
+            "parameters": _digest(
+                repr(sorted(params.items())), *(v for v in params.values() if isinstance(v, np.ndarray))
+            ),
             "data": loop.source.fingerprint(),
             "weights": "none" if loop.w is None else _digest("", loop.w),
             "blocks": _digest(repr(loop.runs)),
@@ -79,7 +83,13 @@ class Checkpoint:
             entry["accelerator"] = None if s.accelerator is None else s.accelerator.state()
             entries.append(entry)
         seconds = time.perf_counter() - loop.began
-        value = {"belongs": self.belongs, "number": loop.number, "steps": loop.steps, "seconds": seconds, "starts": entries}
+        value = {
+            "belongs": self.belongs,
+            "number": loop.number,
+            "steps": loop.steps,
+            "seconds": seconds,
+            "starts": entries,
+        }
         pack.write(self.path, value)
         self.last = time.monotonic()
 

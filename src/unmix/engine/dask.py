@@ -63,19 +63,19 @@ class DaskRunner:
         with _quiet():
             pairs = []
             for worker, group in self._groups(runs):
-                past = {self.z[s, r.index] for s in order for r in group if (s, r.index) in self.z} if keep else set()
-                inputs = [self.rows[r.index] for r in group]
+                past = {self.z[s, r.number] for s in order for r in group if (s, r.number) in self.z} if keep else set()
+                inputs = [self.rows[r.number] for r in group]
                 options = {"workers": [worker], "allow_other_workers": True, "pure": False}
                 both = self.client.submit(_sweep_group, model, inputs, order, state, list(past), keep, **options)
                 pairs.append((group, both, self.client.submit(_first, both, **options)))
             for group, both, sums in pairs:
                 for run, (result, look) in zip(group, sums.result(), strict=True):
-                    swept[run.index] = result
+                    swept[run.number] = result
                     seen = seen | look
                     if keep:
-                        self.new.update({(s, run.index): both for s in order})
+                        self.new.update({(s, run.number): both for s in order})
         for run in runs:
-            for s, pair in zip(order, swept[run.index], strict=True):
+            for s, pair in zip(order, swept[run.number], strict=True):
                 totals[s] = tree.double(pair) if totals[s] is None else tree.add_into(totals[s], pair)
         return totals, seen
 
@@ -99,7 +99,7 @@ class DaskRunner:
         """The model's method on each block, in order."""
         self._load(runs)
         with _quiet():
-            futures = [self.client.submit(_apply, model, self.rows[r.index], U, method, pure=False) for r in runs]
+            futures = [self.client.submit(_apply, model, self.rows[r.number], U, method, pure=False) for r in runs]
         for future in futures:
             yield from future.result()
 
@@ -110,20 +110,20 @@ class DaskRunner:
 
     def state(self, s: int, runs: list[Run]) -> list[list[Any]]:
         """The z of all runs, for a checkpoint or the user."""
-        futures = [self.client.submit(_pick, self.z[s, r.index], (s, r.index), pure=False) for r in runs]
+        futures = [self.client.submit(_pick, self.z[s, r.number], (s, r.number), pure=False) for r in runs]
         return list(self.client.gather(futures))
 
     def restore(self, s: int, runs: list[Run], z: list[list[Any]]) -> None:
         """What `state` gave."""
         with _quiet():
             for run, blocks in zip(runs, z, strict=True):
-                self.z[s, run.index] = self.client.submit(_keep, {(s, run.index): blocks}, pure=False)
+                self.z[s, run.number] = self.client.submit(_keep, {(s, run.number): blocks}, pure=False)
 
     # -- where the rows are --
 
     def _load(self, runs: list[Run]) -> None:
         """Have every run's rows made by a task of its own, if they are not yet."""
-        new = [r for r in runs if r.index not in self.rows]
+        new = [r for r in runs if r.number not in self.rows]
         if not new:
             return
         from distributed import wait
@@ -131,11 +131,11 @@ class DaskRunner:
         with _quiet(), self.client.as_current():
             for run, x in zip(new, self._pieces(new), strict=True):
                 w = None if self.w is None else self.w[run.start : run.stop]
-                self.rows[run.index] = self.client.submit(_make_rows, run, x, w, self.rules, pure=False)
+                self.rows[run.number] = self.client.submit(_make_rows, run, x, w, self.rules, pure=False)
             wait(list(self.rows.values()))
 
     def _pieces(self, runs: list[Run]) -> list[Any]:
-        """The rows of each run: a slice of a Dask collection, a reader that the worker calls, or the rows themselves."""
+        """The rows of each run: a slice of a collection, a reader for the worker to call, or the rows themselves."""
         collection = getattr(self.source, "collection", None)
         if collection is not None:
             collection = self.client.persist(collection)
@@ -149,10 +149,10 @@ class DaskRunner:
     def _groups(self, runs: list[Run]) -> list[tuple[str, list[Run]]]:
         """The runs by the worker that holds them, one group per thread of the worker."""
         threads = self.client.nthreads()
-        where = self.client.who_has([self.rows[r.index] for r in runs])
+        where = self.client.who_has([self.rows[r.number] for r in runs])
         held: dict[str, list[Run]] = {worker: [] for worker in threads}
         for run in runs:
-            holders = [h for h in where.get(self.rows[run.index].key, ()) if h in held] or list(held)
+            holders = [h for h in where.get(self.rows[run.number].key, ()) if h in held] or list(held)
             held[min(holders, key=lambda h: len(held[h]) / threads[h])].append(run)
         return [
             (worker, part)
@@ -167,11 +167,14 @@ def _make_rows(run: Run, x: Any, w: np.ndarray | None, rules: Rules) -> Rows:
         source, start, stop = x
         x = source.read(start, stop)
     if sp.issparse(x):
-        x = csr_of(*tree.settle((x.data, x.indices, x.indptr)), x.shape)
+        data, indices, indptr = tree.settle((x.data, x.indices, x.indptr))
+        x = csr_of(data, indices, indptr, x.shape)
     return Rows(run, tree.settle(x), tree.settle(w), rules, {})
 
 
-def _sweep_group(model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool) -> Any:
+def _sweep_group(
+    model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool
+) -> Any:
     """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
     before: dict[tuple[int, int], Any] = {}
     for kept in past:
@@ -179,8 +182,9 @@ def _sweep_group(model: Any, inputs: list[Rows], order: list[int], states: list[
     sums, z = [], {}
     with one_blas_thread:
         for rows in inputs:
-            index = rows.run.index
-            out = sweep(model, rows, states, [before.get((s, index)) for s in order] if keep else None, keep)
+            index = rows.run.number
+            past_z: list[Any] | None = [before.get((s, index)) for s in order] if keep else None
+            out = sweep(model, rows, states, past_z, keep)
             sums.append((out.sums, out.seen))
             for s, blocks in zip(order, out.z or (), strict=False):
                 z[s, index] = blocks

@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 class Run(NamedTuple):
     """Consecutive blocks: `bounds[i], bounds[i + 1]` are the first row and the end of block i."""
 
-    index: int
+    number: int
     bounds: tuple[int, ...]
 
     @property

@@ -133,7 +133,10 @@ class Loop:
                 checkpoint.save(self, starts)
         except KeyboardInterrupt:
             for s in live:
-                s.result, s.message = "stopped", f"interrupted after pass {self.number}: the best parts so far were kept"
+                s.result, s.message = (
+                    "stopped",
+                    f"interrupted after pass {self.number}: the best parts so far were kept",
+                )
                 if s.plain is not None:  # an extrapolation that no pass has confirmed
                     s.U, s.plain = s.plain, None
         best = self._best(starts)

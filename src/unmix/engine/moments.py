@@ -1,11 +1,7 @@
 """Data that enter a model only through their moments: n, Σ x, Σ x xᵀ about one fixed origin.
 
-The origin s can be taken out before the product or after it:
-
-    Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ        a = Σ w x
-
-After it, the rows are used as they are: CSR rows allow nothing else, and dense rows save a copy, an eighth of the time.
-But digits cancel where s is large beside the spread of the rows, so dense rows go that way only where it is not.
+For CSR rows the centring is implicit:  Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ  with  a = Σ w x.  Dense rows
+are centred first: no digits cancel, and for blocks in cache it costs no more than the d×d sums of the other way.
 """
 
 from __future__ import annotations
@@ -17,9 +13,6 @@ import scipy.sparse as sp
 
 from unmix.engine import layout
 from unmix.engine.block import Block
-
-NEAR = 16.0  # s² up to so many variances: at most log2(17) ≈ 4 of the 53 bits cancel
-PEEK = 64  # rows that tell the variances
 
 
 class Moments(NamedTuple):
@@ -52,31 +45,27 @@ class Moments(NamedTuple):
         return mean, self.scatter - self.n * np.outer(mean, mean)
 
 
+def is_sparse(x: Any) -> bool:
+    """Whether rows are CSR."""
+    return bool(sp.issparse(x))
+
+
 def moments(b: Block, shift: np.ndarray) -> Moments:
     """Moments of a complete block about `shift`; a block that already is moments comes back as it is."""
     if isinstance(b.x, Moments):
         return b.x
-    x: Any = b.x
-    if sp.issparse(x):
+    x = b.x
+    if is_sparse(x):
         xw = x if b.w is None else sp.diags_array(b.w) @ x
         total = np.asarray(xw.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(b.total, total, (x.T @ xw).toarray().astype(np.float64)).about(shift.astype(np.float64))
-    after = x.dtype == np.float64 and near(x, shift)
-    if not after:
-        x = x - shift
+    x = x - shift
     if b.w is None:
-        total = np.ones(len(x), x.dtype) @ x  # by BLAS: twice as fast as sum(), and x is centred where it is float32
+        total = np.ones(len(x), x.dtype) @ x  # of centred rows, by BLAS: twice as fast as sum()
     else:
         total = b.w.astype(x.dtype) @ x
-        x = x * np.sqrt(b.w).astype(x.dtype)[:, None]
-    m = Moments(b.total, total, x.T @ x)  # NumPy knows a square when it sees one: half the work
-    return m.about(shift) if after else m
-
-
-def near(x: np.ndarray, shift: np.ndarray) -> bool:
-    """Whether the origin lies within a few standard deviations of zero in every column, judged from some rows."""
-    some = x[:: max(1, len(x) // PEEK)] - shift
-    return bool((shift * shift * len(some) <= NEAR * np.einsum("ij,ij->j", some, some)).all())
+        x *= np.sqrt(b.w).astype(x.dtype)[:, None]
+    return Moments(b.total, total, x.T @ x)  # NumPy knows a square when it sees one: half the work
 
 
 def block_rows(shape: layout.Shape) -> int | None:

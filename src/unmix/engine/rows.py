@@ -94,7 +94,7 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
             )
         if missing and sp.issparse(x):
             raise ValueError(
-                f"Input X contains NaN: {_where(x, nan, start, rules)}. In sparse X a cell cannot be marked as missing: "
+                f"Input X contains NaN: {_where(x, nan, start, rules)}. A sparse X cannot mark a cell as missing: "
                 "pass a dense X, or drop those rows."
             )
     if rules.nonnegative and values.size:

@@ -48,14 +48,14 @@ class Runner:
         seen = Seen(False, np.zeros(self.source.d, bool))
 
         def one(rows: Rows) -> Swept:
-            before = [self.z.get((s, rows.run.index)) for s in order] if keep else None
+            before = [self.z.get((s, rows.run.number)) for s in order] if keep else None
             return sweep(model, rows, [states[s] for s in order], before, keep)
 
         for run, out in zip(runs, self._map(one, runs), strict=True):
             for s, pair in zip(order, out.sums, strict=True):
                 totals[s] = pair if totals[s] is None else tree.add_into(totals[s], pair)
             for s, z in zip(order, out.z or (), strict=False):
-                self.new.put((s, run.index), z)
+                self.new.put((s, run.number), z)
             seen = seen | out.seen
         return totals, seen
 
@@ -82,16 +82,16 @@ class Runner:
     def blocks(self, s: int, runs: list[Run]) -> Iterator[Any]:
         """The z of each block, in order."""
         for run in runs:
-            yield from self.z.get((s, run.index))
+            yield from self.z.get((s, run.number))
 
     def state(self, s: int, runs: list[Run]) -> list[list[Any]]:
         """The z of all runs, for a checkpoint."""
-        return [self.z.get((s, run.index)) for run in runs]
+        return [self.z.get((s, run.number)) for run in runs]
 
     def restore(self, s: int, runs: list[Run], z: list[list[Any]]) -> None:
         """What `state` gave."""
         for run, blocks in zip(runs, z, strict=True):
-            self.z.put((s, run.index), blocks)
+            self.z.put((s, run.number), blocks)
 
     def _map(self, f: Callable[[Rows], Any], runs: list[Run]) -> Iterator[Any]:
         """f over the runs in order of the runs; at most a few more under way than there are threads."""
@@ -199,9 +199,13 @@ class OneThread:
     """
 
     def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
         self.controller: ThreadpoolController | None = None
         self.limit: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Nobody is inside."""
+        self.lock, self.inside = threading.Lock(), 0
 
     def __enter__(self) -> None:
         with self.lock:
@@ -225,7 +229,7 @@ one_blas_thread = OneThread()
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own
     os.register_at_fork(after_in_child=pool.cache_clear)
-    os.register_at_fork(after_in_child=one_blas_thread.__init__)
+    os.register_at_fork(after_in_child=one_blas_thread.reset)
 
 
 def runner(source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> Any:

@@ -43,7 +43,7 @@ def double(a: Any) -> Any:
 def settle(a: Any, dtype: Any = None) -> Any:
     """The tree with its arrays aligned and in C order, the floating ones in `dtype` if given (no copy where they are).
 
-    BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that has travelled may have either.
+    BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that travelled may have either.
     """
 
     def put(v: Any) -> Any:

@@ -69,7 +69,11 @@ def _flatten(v: Any, arrays: list[np.ndarray], name: str) -> Any:
     if isinstance(v, tuple):
         items = [_flatten(a, arrays, name) for a in v]
         kind = type(v)
-        return {"!": "tuple", "of": items, "as": f"{kind.__module__}:{kind.__qualname__}" if hasattr(v, "_fields") else None}
+        return {
+            "!": "tuple",
+            "of": items,
+            "as": f"{kind.__module__}:{kind.__qualname__}" if hasattr(v, "_fields") else None,
+        }
     if isinstance(v, list):
         return [_flatten(a, arrays, f"{name}[{i}]") for i, a in enumerate(v)]
     if isinstance(v, dict):

@@ -1,10 +1,10 @@
 """The latent linear model  x = zW + μ + ε,  z ~ N(0, I),  ε ~ N(0, diag ψ),  where some cells of x are missing.
 
-Only the observed cells o of a row enter its likelihood. EM with parameter expansion (Liu, Rubin & Wu 1998: the step lets
-z ~ N(a, R), then absorbs a and R into μ and W, which makes it several times faster and costs k×k numbers):
+Only the observed cells o of a row enter its likelihood. EM with parameter expansion (Liu, Rubin & Wu 1998): the step
+lets z ~ N(a, R), then absorbs a and R into μ and W, which makes it several times faster and costs k×k numbers.
 
 local    M = I + W_o ψ_o⁻¹ W_oᵀ      m = M⁻¹ W_o ψ_o⁻¹ (x_o − μ_o)      E[ẑẑᵀ] = (M⁻¹ + mmᵀ, m; mᵀ, 1)      ẑ = (z, 1)
-         loss = ½ Σ_o ((x − mW − μ)²/ψ + log 2πψ) + ½ mᵀm + ½ log|M|                  [the inversion and determinant lemmas]
+         loss = ½ Σ_o ((x − mW − μ)²/ψ + log 2πψ) + ½ mᵀm + ½ log|M|              [the inversion and determinant lemmas]
 stats    A_j = Σ_{i: j observed} E[ẑẑᵀ]     B_j = Σ (x_ij − s_j) E[ẑ]     C_j = Σ (x_ij − s_j)²     N = Σ_i E[ẑẑᵀ]
 update   (w_j, μ_j) = A_j⁻¹ B_j     ψ_j = (C_j − B_jᵀ A_j⁻¹ B_j)/A_j[1,1]     μ += aW     W ← chol(R)ᵀ W
 
@@ -16,10 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from unmix.engine.block import Block, Local
-from unmix.engine.moments import Moments
+from unmix.engine.moments import Moments, is_sparse
 
 CHUNK = 1 << 19  # numbers in a k×k×rows array: about 4 MiB
 
@@ -62,7 +61,7 @@ class Posterior(NamedTuple):
 def posterior(U: Loadings, x: np.ndarray, observed: np.ndarray | None) -> Posterior:
     """What the observed cells of each row say of its z; the k×k systems of all rows at once, in float64."""
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
-    k, d = W.shape
+    k = len(W)
     xc = (x - U.mean).astype(np.float64)
     scaled = W / noise
     if observed is None:
@@ -84,7 +83,7 @@ def posterior(U: Loadings, x: np.ndarray, observed: np.ndarray | None) -> Poster
 
 
 def inverse_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """H = L⁻¹ and log|M| for M = LLᵀ of many small matrices at once, matrices last: every step runs over all of them."""
+    """H = L⁻¹ and log|M|, M = LLᵀ, of many small matrices (last axis) at once: every step runs over all of them."""
     k = len(M)
     L, H = np.zeros_like(M), np.zeros_like(M)
     for j in range(k):
@@ -100,7 +99,7 @@ def chunks(b: Block, k: int) -> list[Block]:
     """The block in pieces whose k×k systems fit the cache."""
     n, step = b.x.shape[0], max(64, CHUNK // max(1, k * k))
     cuts = [slice(i, i + step) for i in range(0, n, step)]
-    x = b.x.toarray() if sp.issparse(b.x) else b.x
+    x = b.x.toarray() if is_sparse(b.x) else b.x
     return [
         Block(x[c], None if b.w is None else b.w[c], None, None if b.observed is None else b.observed[c]) for c in cuts
     ]

@@ -20,13 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.loop import mean
-from unmix.engine.moments import Moments, block_rows, moments
+from unmix.engine.moments import Moments, block_rows, is_sparse, moments
 from unmix.engine.trace import Fit
 from unmix.linear import _latent
 from unmix.linear._latent import CellLoadings, Loadings, canonical
@@ -143,8 +142,12 @@ class FactorAnalysis(Model):
         d = sample.x.shape[1]
         k = d if self.n_components is None else self.n_components
         step = max(1, sample.x.shape[0] // (20 * d + 1000))
-        b = Block(*(a if a is None else a[::step] for a in (sample.x, sample.w)), None,
-                  None if sample.observed is None else sample.observed[::step])  # fmt: skip
+        b = Block(
+            sample.x[::step],
+            None if sample.w is None else sample.w[::step],
+            None,
+            None if sample.observed is None else sample.observed[::step],
+        )
         shift = mean(sample).astype(sample.x.dtype).astype(np.float64)
         count = np.full(d, b.total)
         if b.observed is None:
@@ -200,24 +203,25 @@ class FactorAnalysis(Model):
         return self._rows_of(U, b)[1]
 
     def decode(self, U: Loadings, z: np.ndarray) -> np.ndarray:
-        """z times the loadings, plus the mean."""
+        """Rows that the factors stand for: z times the loadings, plus the mean."""
         return z @ components(U).astype(z.dtype, copy=False) + U.mean
 
     def _rows_of(self, U: Loadings, b: Block) -> tuple[np.ndarray, np.ndarray]:
-        """z and log p of rows."""
+        """Posterior mean of z, and log p, of rows."""
         if b.observed is not None:
             found = [_latent.posterior(U, c.x, c.observed) for c in _latent.chunks(b, len(U.loadings))]
             z = np.concatenate([p.mean.T for p in found]).astype(b.x.dtype)
             return z @ U.rotation.astype(z.dtype), -np.concatenate([p.loss for p in found])
         H, logdet = factor(U)
-        half = (H @ (U.loadings / U.noise)).astype(b.x.dtype)  # y = half (x − μ):  zᵀz-like whitened posterior mean
-        if sp.issparse(b.x):
-            y = b.x @ half.T - U.mean @ half.T
+        x = b.x
+        half = (H @ (U.loadings / U.noise)).astype(x.dtype)
+        if is_sparse(x):
+            y = x @ half.T - U.mean @ half.T
             r = U.mean / U.noise
-            quad = b.x.multiply(b.x) @ (1.0 / U.noise) - 2.0 * (b.x @ r) + U.mean @ r - np.einsum("ia,ia->i", y, y)
+            quad = x.multiply(x) @ (1.0 / U.noise) - 2.0 * (x @ r) + U.mean @ r - np.einsum("ia,ia->i", y, y)
             z = y @ H.astype(y.dtype)
         else:
-            xc = b.x - U.mean
+            xc = x - U.mean
             z = (xc @ half.T) @ H.astype(half.dtype)
             r = xc - z @ U.loadings
             quad = (r * r) @ (1.0 / U.noise) + np.einsum("ia,ia->i", z, z)
@@ -355,9 +359,7 @@ def best_loadings(noise: np.ndarray, lam: np.ndarray, V: np.ndarray, k: int) -> 
     return W * canonical(W)[:, None]
 
 
-def newton(
-    S: np.ndarray, noise: np.ndarray, floor: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def newton(S: np.ndarray, noise: np.ndarray, floor: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A ψ with a likelihood no smaller, and the eigenvalues and eigenvectors there."""
     f, lam, V = profile(S, noise, k)
     A, B, la, lb = V[:, :k], V[:, k:], lam[:k], lam[k:]
@@ -366,9 +368,9 @@ def newton(
     free = (noise > floor * (1 + 1e-9)) | (slope < 0)  # a variance at its floor may only rise
     first = R * G  # positive semi-definite: what is left of H where the model fits
     H = first.copy()
-    for a, l in zip(A.T, la, strict=True):
-        if l > 1.0:
-            c = (1.0 - lb) * (lb + l) / np.maximum(l - lb, 1e-9 * l)
+    for a, value in zip(A.T, la, strict=True):
+        if value > 1.0:
+            c = (1.0 - lb) * (lb + value) / np.maximum(value - lb, 1e-9 * value)
             H += np.outer(a, a) * ((B * c) @ B.T)
     for hessian in (H, first):
         step = np.zeros(len(noise))
@@ -381,8 +383,8 @@ def newton(
         step = np.clip(step, -4.0, 4.0)
         for length in (1.0, 0.25, 0.0625):
             new = np.maximum(noise * np.exp(length * step), floor)
-            value, lam_new, V_new = profile(S, new, k)
-            if value < f:
+            f_new, lam_new, V_new = profile(S, new, k)
+            if f_new < f:
                 return new, lam_new, V_new
     W = best_loadings(noise, lam, V, k)
     new = np.maximum(np.diag(S) - np.einsum("aj,aj->j", W, W), floor)
@@ -393,7 +395,7 @@ def newton(
 
 
 def rotate(W: np.ndarray, noise: np.ndarray, method: str | None) -> np.ndarray:
-    """T for factors zT with loadings T⁻¹W: principal order (W ψ⁻¹ Wᵀ diagonal), then the rotation, then canonical signs."""
+    """T for factors zT with loadings T⁻¹W: W ψ⁻¹ Wᵀ made diagonal, then the rotation, then canonical signs."""
     k = len(W)
     if k == 0:
         return np.eye(0)

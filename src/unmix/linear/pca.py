@@ -1,7 +1,7 @@
 """Principal component analysis: the directions of largest variance, x ≈ zV + μ, and their Gaussian model.
 
 local    z = (x − μ) Vᵀ      loss = |x − μ − zV|²
-stats    n, Σ x, Σ x xᵀ      update   V = leading eigenvectors of the covariance          [moments: one pass, then no data]
+stats    n, Σ x, Σ x xᵀ      update   V = leading eigenvectors of the covariance       [moments: one pass, then no data]
 
 Where the smaller side of X is its rows, the n×n Gram matrix has the same spectrum (solve: dual). Where both sides are
 large, subspace iteration with some more directions than asked for (Halko, Martinsson & Tropp 2011), a pass a step:
@@ -21,7 +21,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 import scipy.sparse.linalg
 from scipy.special import gammaln
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
@@ -31,7 +30,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
 from unmix.engine.loop import mean
-from unmix.engine.moments import Moments, block_rows, moments
+from unmix.engine.moments import Moments, block_rows, is_sparse, moments
 from unmix.engine.trace import Fit
 from unmix.linear import _latent
 from unmix.linear._latent import CellLoadings, Loadings, canonical
@@ -75,14 +74,14 @@ class PCA(Model):
     Parameters
     ----------
     n_components : int, float, "mle", "parallel" or None, default=None
-        How many components: a number; the share of the variance that they explain; as many as Minka's evidence ("mle") or
-        parallel analysis (each has more variance than unrelated columns show by chance) finds; None for all.
+        How many components: a number; the share of the variance that they explain; as many as Minka's evidence
+        ("mle") or parallel analysis (each has more variance than unrelated columns show by chance) finds; None for all.
     copy : bool, default=True
         Has no effect: X is never changed.
     whiten : bool, default=False
         Whether `transform` gives every component unit variance.
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized"}, default="auto"
-        "full" decomposes dense X itself, "covariance_eigh" its covariance, "arpack" iterates for the leading components,
+        "full" decomposes dense X itself, "covariance_eigh" its covariance, "arpack" iterates for the leading axes,
         "randomized" iterates a subspace in a few passes over the rows. "auto" takes the covariance or the Gram matrix,
         whichever is smaller, and "randomized" where both are large and few components are wanted.
     tol : float, default=0.0
@@ -170,9 +169,7 @@ class PCA(Model):
         if k == "mle" and shape.n < shape.d:
             raise ValueError("n_components='mle' is only supported if n_samples >= n_features: try 'parallel'")
         if self.svd_solver in ("randomized", "arpack") and not (k is None or isinstance(k, Integral)):
-            raise ValueError(
-                f"n_components={k!r} cannot be counted with svd_solver={self.svd_solver!r}: give a number or take 'full'"
-            )
+            raise ValueError(f"n_components={k!r} cannot be counted with svd_solver={self.svd_solver!r}: give a number")
 
     def route(self, shape: Shape) -> str:
         """The covariance, the Gram matrix or a singular value decomposition; passes where both sides are large."""
@@ -226,7 +223,7 @@ class PCA(Model):
 
     def init(self, sample: Block, rng: np.random.Generator) -> Any:
         """No axes yet, or random ones for subspace iteration, or those of the filled sample for EM."""
-        n, d = sample.x.shape
+        d = sample.x.shape[1]
         shift = mean(sample).astype(sample.x.dtype).astype(np.float64)
         if sample.observed is not None or not self._complete:
             return self._first_loadings(sample, shift)
@@ -246,8 +243,8 @@ class PCA(Model):
         k = min(self.n_components, max(k, 1)) if isinstance(self.n_components, Integral) else max(k, 1)
         if (size := 8 * d * (k + 1) ** 2) > get_config().budget:
             raise ValueError(
-                f"n_components={self.n_components!r} with missing cells needs statistics of {size / 1e9:.1f} GB: give a "
-                "smaller number of components"
+                f"n_components={self.n_components!r} with missing cells needs statistics of {size / 1e9:.1f} GB: give "
+                "a smaller number of components"
             )
         step = max(1, n // (20 * d + 1000))
         seen = np.ones(sample.x.shape, bool) if sample.observed is None else sample.observed
@@ -300,16 +297,17 @@ class PCA(Model):
         stats = Image(n, s + n * delta, norm + 2.0 * float(s @ delta) + n * float(delta @ delta), image)
         return Local(self._white(U, y[:, :k]), stats, loss)
 
-    def _project(self, U: Parts, b: Block) -> tuple[np.ndarray | None, np.ndarray, np.ndarray | None]:
+    def _project(self, U: Parts, b: Block) -> tuple[Any, np.ndarray, Any]:
         """Centred rows (None for CSR), z on all axes of U, and |x − μ|² (for CSR)."""
-        if sp.issparse(b.x):
-            z = b.x @ U.components.T - U.mean @ U.components.T
-            return None, z, b.x.multiply(b.x).sum(axis=1) - 2.0 * (b.x @ U.mean) + U.mean @ U.mean
-        x = b.x - U.mean
+        x = b.x
+        if is_sparse(x):
+            z = x @ U.components.T - U.mean @ U.components.T
+            return None, z, x.multiply(x).sum(axis=1) - 2.0 * (x @ U.mean) + U.mean @ U.mean
+        x = x - U.mean
         if b.observed is not None:  # cells that were not observed: what the Gaussian model expects of them
             G = gaussian(U)
             x = np.concatenate([
-                np.where(c.observed, c.x - U.mean, _latent.posterior(G, c.x, c.observed).mean.T @ G.loadings)
+                np.where(np.asarray(c.observed), c.x - U.mean, _latent.posterior(G, c.x, c.observed).mean.T @ G.loadings)
                 for c in _latent.chunks(b, len(G.loadings))
             ]).astype(b.x.dtype)  # fmt: skip
         return x, x @ U.components.T, None
@@ -344,13 +342,15 @@ class PCA(Model):
         use = t > max(t[-1], 0.0) * len(Q) * np.finfo(float).eps
         root = (P[:, use] / np.sqrt(t[use])).T @ Y
         _, sigma, V = np.linalg.svd(root, full_matrices=False)
-        found, lost = len(sigma), len(Q) - len(sigma)
+        lost = len(Q) - len(sigma)
         if lost:  # fewer directions than asked for: any others that are orthogonal
             V = np.linalg.qr(np.vstack([V, Q]).T)[0].T[: len(Q)]
             sigma = np.append(sigma, np.zeros(lost))
         V = V * canonical(V)[:, None]
         total = max(s.square / s.n - float(centre @ centre), 0.0)
-        new = U._replace(mean=U.shift + centre, components=V, variances=sigma**2, total=np.array(total), step=U.step + 1)
+        new = U._replace(
+            mean=U.shift + centre, components=V, variances=sigma**2, total=np.array(total), step=U.step + 1
+        )
         kept = self._axes(new)[1]
         return new._replace(noise=np.array(rest(total, kept, s.n, V.shape[1])))
 
@@ -360,9 +360,11 @@ class PCA(Model):
         centre = mean(Block(x, w))
         half = None if w is None else np.sqrt(w)
         k = min(n, d) if not isinstance(self.n_components, Integral) else int(self.n_components)
-        square = (np.ones(n) if w is None else w) @ (x.multiply(x) if sp.issparse(x) else np.square(x, dtype=np.float64))
+        square = (x.multiply(x) if is_sparse(x) else np.square(x, dtype=np.float64)).T @ (
+            np.ones(n) if w is None else w
+        )
         var = np.maximum(np.asarray(square).ravel() / weight - centre * centre, 0.0)
-        if sp.issparse(x) or self.svd_solver == "arpack":
+        if is_sparse(x) or self.svd_solver == "arpack":
             rows = centred_operator(x, centre, half)
             dense = None
         else:
@@ -392,9 +394,7 @@ class PCA(Model):
         total = float(var.sum())
         noise = rest(total, values[:k], weight, d)
         seed = np.zeros(4, np.int64)
-        return Subspace(
-            centre, centre, V, values[:k], np.array(noise), np.array(total), np.array(1), seed
-        )
+        return Subspace(centre, centre, V, values[:k], np.array(noise), np.array(total), np.array(1), seed)
 
     def _count(self, values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, seed: np.ndarray) -> int:
         """How many components n_components asks for, given the whole spectrum."""
@@ -491,7 +491,7 @@ class PCA(Model):
         self.mean_ = fit.U.mean
         self.noise_variance_ = noise * self._bessel
         self.n_components_ = len(V)
-        self.n_samples_ = int(round(n)) if fit.message == "online" else fit.n_rows
+        self.n_samples_ = round(n) if fit.message == "online" else fit.n_rows
 
     # -- what a user may ask --
 
@@ -643,7 +643,7 @@ def centred_operator(x: Any, centre: np.ndarray, half: np.ndarray | None) -> Any
 def gram_of(x: Any, centre: np.ndarray, half: np.ndarray | None) -> np.ndarray:
     """√w (x − μ)(x − μ)ᵀ √w of CSR or dense rows, centred implicitly."""
     G = x @ x.T
-    G = (G.toarray() if sp.issparse(G) else G).astype(np.float64)
+    G = (G.toarray() if is_sparse(x) else G).astype(np.float64)
     g = x @ centre
     G += float(centre @ centre) - g[:, None] - g
     return G if half is None else half[:, None] * G * half
