@@ -110,7 +110,7 @@ class Runner:
             try:
                 for j in jobs:
                     waiting.append(pool(self.jobs).submit(job, *j))
-                    if len(waiting) > 2 * self.jobs:
+                    if len(waiting) > (2 * self.jobs if self.source.in_memory else self.jobs):
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()

@@ -1,11 +1,11 @@
-"""Log-densities of rows under K Gaussians, and the moments of the rows weighted by their responsibilities (NumPy).
+"""Log-densities of rows under K Gaussians, and the moments of the rows weighted by their responsibilities.
 
-Two ways to the same numbers, both in tiles of rows that stay in the cache:
+Two ways to the same numbers:
 
-features   log π_k N(x | μ_k, Σ_k) = η_k · T(x),  T(x) = (1, x, products of x), so that the densities of a tile are one
-           matrix product and the moments, Σ z_k T(x), another. Half the operations of the textbook form, but about the
-           fixed origin: only as long as `spread`, by how much the terms of η · T(x) exceed their sum, is small
-           against the precision.
+features   log π_k N(x | μ_k, Σ_k) = η_k · T(x),  T(x) = (1, x, products of x), so that the densities are one matrix
+           product and the moments, Σ z_k T(x), another. Half the operations of the textbook form, but about the fixed
+           origin: only as long as `spread`, by how much the terms of η · T(x) exceed their sum, is small against the
+           precision.
 centred    (x − μ_k) P_k for one component after the other; any data, and cells may be missing where Σ_k is diagonal.
 
 Rows arrive about the origin. Moments come back in float64 about the origin; symmetric matrices as upper triangles.
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-TILE = 1 << 19  # numbers in a tile of features: about 4 MiB, more than the second-level cache but few calls
+TILE = 1 << 17  # numbers in a tile of rows: with their copies they stay in the second-level cache
 TINY = 1e-300  # a weight of zero, so that its logarithm is a number
 
 
@@ -107,53 +107,33 @@ def normalise(log_p: np.ndarray) -> np.ndarray:
     return np.asarray(top + np.log(total))
 
 
-def features(kind: str, x: np.ndarray, out: np.ndarray) -> None:
-    """T(x), one row per feature; x has one row per column of the data."""
-    d = len(x)
-    out[0] = 1.0
-    out[1 : 1 + d] = x
-    if kind == "full":
-        at = 1 + d
-        for i in range(d):
-            np.multiply(x[i:], x[i], out=out[at : at + d - i])
-            at += d - i
-    elif kind == "diag":
-        np.multiply(x, x, out=out[1 + d :])
-    elif kind == "spherical":
-        np.einsum("jn,jn->n", x, x, out=out[1 + d])
-
-
 def by_features(
     G: Gaussians, x: np.ndarray, shift: np.ndarray, w: np.ndarray | None, moments: bool
 ) -> tuple[np.ndarray, np.ndarray, Totals | None]:
     """Responsibilities (n, K), log p(x) of each row and, if wanted, moments, by features about `shift`."""
+    from unmix.kernels import gaussian_features as kernel
+
     n, d = x.shape
     K, q = G.natural.shape
+    x, eta = np.ascontiguousarray(x), np.ascontiguousarray(G.natural)
+    code = {"full": kernel.FULL, "diag": kernel.DIAG, "spherical": kernel.SPHERICAL, "tied": kernel.LINEAR}[G.kind]
     z, log_p = np.empty((n, K), x.dtype), np.empty(n, x.dtype)
-    total, gram = np.zeros((K, q)), np.zeros((d, d))
-    step = int(np.clip(TILE // q, 64, 1024))
-    T = np.empty((q, min(n, step)), x.dtype)
-    for a in range(0, n, step):
-        centred = x[a : a + step] - shift
-        r = len(centred)
-        t = T if r == T.shape[1] else np.empty((q, r), x.dtype)
-        features(G.kind, np.ascontiguousarray(centred.T), t)
-        p = G.natural @ t
-        log_p[a : a + r] = normalise(p)
-        if G.kind == "tied":
-            y = centred @ G.factors
-            log_p[a : a + r] -= 0.5 * np.einsum("ij,ij->i", y, y)
-        z[a : a + r] = p.T
-        if moments:
-            if w is not None:
-                p *= w[a : a + r]
-            total += p @ t.T
-            if G.kind == "tied":
-                gram += (centred if w is None else centred * w[a : a + r, None].astype(x.dtype)).T @ centred
+    kernel.log_densities(x, shift, code, eta, z, log_p)
+    np.exp(z, out=z)  # NumPy's exp is vectorised, Numba's is not
+    kernel.normalise(z, log_p)
+    centred = x - shift if G.kind == "tied" else x
+    if G.kind == "tied":
+        y = centred @ G.factors
+        log_p -= 0.5 * np.einsum("ij,ij->i", y, y)
     if not moments:
         return z, log_p, None
-    B = {"tied": pack(gram), "spherical": total[:, -1]}.get(G.kind, total[:, 1 + d :])
-    return z, log_p, Totals(total[:, 0], total[:, 1 : 1 + d], B)
+    weight = None if w is None else w[:, None].astype(x.dtype)
+    total = np.zeros((q, K))
+    kernel.moments(x, shift, code, z if weight is None else z * weight, total)
+    B = total[1 + d :].T
+    if G.kind == "tied":
+        B = pack(((centred if weight is None else centred * weight).T @ centred).astype(np.float64))
+    return z, log_p, Totals(total[0], total[1 : 1 + d].T.copy(), B[:, 0].copy() if G.kind == "spherical" else B.copy())
 
 
 def by_components(
