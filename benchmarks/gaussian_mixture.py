@@ -18,7 +18,7 @@ SIZES = {"full": (100_000, 32, 16), "quick": (5_000, 8, 4), "warm": (12_000, 32,
 
 @dataclass
 class MixtureCase(Case):
-    """An overlapping mixture; the start is some rows, equal weights and the covariance of all rows."""
+    """An overlapping mixture; the start: near the planted means, equal weights, the covariance of all rows."""
 
     kind: str = "full"
     converge: bool = False
@@ -26,15 +26,16 @@ class MixtureCase(Case):
     def data(self, size: str) -> Any:
         n, d, K = SIZES[size]
         rng = np.random.default_rng(0)
-        means = 0.6 * rng.standard_normal((K, d))
-        roots = np.linalg.qr(rng.standard_normal((K, d, d)))[0] * rng.uniform(0.5, 1.5, (K, d, 1))
+        means = (0.3 if self.kind == "full" else 0.2) * rng.standard_normal((K, d))
+        scales = rng.uniform(0.7, 1.3, (K, d, 1))
+        roots = scales * (np.linalg.qr(rng.standard_normal((K, d, d)))[0] if self.kind == "full" else np.eye(d))
         label = rng.choice(K, n, p=rng.dirichlet(np.full(K, 5.0)))
         X = rng.standard_normal((n, d))
         for k in range(K):
             X[label == k] = X[label == k] @ roots[k] + means[k]
-        passes = 2 if size == "warm" else PASSES
+        near = means + 0.3 * rng.standard_normal((K, d))
         all_rows = np.cov(X.T) if self.kind == "full" else X.var(axis=0)
-        return X, (np.full(K, 1 / K), X[rng.choice(n, K, replace=False)], np.array([all_rows] * K)), passes
+        return X, (np.full(K, 1 / K), near, np.array([all_rows] * K)), 2 if size == "warm" else PASSES
 
     def score(self, data: Any, result: dict[str, Any]) -> float:
         """Log-likelihood per row."""

@@ -389,11 +389,14 @@ class Worker:
             problem, self.answer = self.pipe.recv()
         except EOFError:
             return "its process ended"
+        if problem:
+            print(self.answer, file=sys.stderr, flush=True)  # the whole story
+            return str(problem)
         if isinstance(self.answer, Run):
             self.answer = self.answer._replace(peak=self.answer.peak + most)
         elif watch and self.answer and self.answer[1] is not None:
             self.answer = (self.answer[0], self.answer[1]._replace(peak=self.answer[1].peak + most))
-        return str(problem)
+        return ""
 
     def close(self) -> None:
         """End the process."""
@@ -409,7 +412,9 @@ class Worker:
 def serve(pipe: Any, case: Case, name: str, size: str) -> None:
     """The life of a contestant's process: warm up, build the data, then do as told."""
     warnings.simplefilter("ignore")
-    os.dup2(2, 1)  # what libraries print must not stand between our tables
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what libraries and their processes print must not stand between our tables
+    os.dup2(nowhere, 2)
     who = case.contestants()[name]
     fit = read = data = None
 
@@ -466,8 +471,8 @@ def answer(pipe: Any, f: Callable[..., Any], *arguments: Any) -> bool:
         pipe.send(("", f(*arguments)))
         return True
     except Exception as error:
-        traceback.print_exc()
-        pipe.send((f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160], None))
+        first = str(error).splitlines()[0] if str(error) else ""
+        pipe.send((f"failed: {type(error).__name__}: {first}"[:160], traceback.format_exc()))
         return False
 
 

@@ -95,6 +95,15 @@ def test_the_optimum_is_that_of_the_textbook_iteration(shape, noise):
     assert objective == pytest.approx(s.sum() + np.abs(X - L).sum() / np.sqrt(max(shape)), rel=1e-6)
 
 
+def test_data_that_are_no_low_rank_plus_sparse_reach_the_optimum_too():
+    X = np.random.default_rng(0).normal(size=(80, 70))
+    model = RobustPCA(random_state=0).fit(X)
+    L, s = admm(X, mu=0.15)
+    assert model.result_ == "converged"
+    assert model.rank_ == len(s)
+    assert error(model.low_rank_, L) < 1e-5
+
+
 def test_outliers_of_any_size_cost_no_more_passes():
     X, low = planted(200, 150, 5)
     model = RobustPCA(random_state=0).fit(low + 1000 * (X - low))
@@ -138,6 +147,7 @@ def test_new_rows_give_their_scores_through_corruption_and_holes():
     np.testing.assert_allclose(Z, truth, atol=1e-4)
     np.testing.assert_allclose(model.inverse_transform(Z), low[300:], atol=1e-4)
     np.testing.assert_allclose(model.fit_transform(X[:300]), model.low_rank_ @ model.components_.T, atol=1e-4)
+    assert model.score(X[300:]) == pytest.approx(-model.lambda_ * np.abs(X[300:] - low[300:]).sum() / 100, rel=1e-5)
     plain = np.abs(X[300:] @ model.components_.T - truth).max()
     assert plain > 1  # a projection without the sparse residual is far off
     holes = np.where(np.random.default_rng(1).random(X[300:].shape) < 0.2, np.nan, X[300:])
@@ -251,5 +261,6 @@ def test_the_kernel_is_its_equations():
         sums = split(x, mask, m, ratio, cut, 1.3, new, sparse)
         np.testing.assert_allclose(new, low + y + 1.3 * (c - y), atol=1e-14)
         np.testing.assert_allclose(sparse, s, atol=1e-14)
-        expected = [((c - y) ** 2).sum(1), (y**2).sum(1), (x**2).sum(1), np.abs(s).sum(1)]
+        left = np.where(seen, x - low, 0) if len(mask) else x - low
+        expected = [((c - y) ** 2).sum(1), (y**2).sum(1), (x**2).sum(1), np.abs(left).sum(1)]
         np.testing.assert_allclose(sums, np.transpose(expected), rtol=1e-12)

@@ -49,9 +49,12 @@ def log_densities(x, shift, kind, eta, z, top):
     """Sets `top` to the largest η_k · T(x) of each row, z to all of them less the largest."""
     n, d = x.shape
     K, q = eta.shape
+    r = min(ROWS, n)
+    xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
     for first in range(0, n, ROWS):
-        r = min(ROWS, n - first)
-        xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
+        if n - first < r:
+            r = n - first
+            xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
         fill(x, shift, first, kind, xt, T)
         out = z[first : first + r]
         np.dot(T.T, eta.T, out)
@@ -84,9 +87,12 @@ def moments(x, shift, kind, z, total):
     n, d = x.shape
     q, K = total.shape
     piece = np.empty((q, K), x.dtype)
+    r = min(ROWS, n)
+    xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
     for first in range(0, n, ROWS):
-        r = min(ROWS, n - first)
-        xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
+        if n - first < r:
+            r = n - first
+            xt, T = np.empty((d, r), x.dtype), np.empty((q, r), x.dtype)
         fill(x, shift, first, kind, xt, T)
         np.dot(T, z[first : first + r], piece)
         for f in range(q):

@@ -7,6 +7,8 @@
 and taken there from their asymptotic series. With a = x(x + 5) the six factors pair up to a (a + 4) (a + 6), and their
 reciprocals add up to (2x + 5) (1/a + 1/(a + 4) + 1/(a + 6)). e^ψ needs no logarithm: e^ψ(x) = y · exp(ψ(x) − log y).
 Absolute errors are below 1e-11 (ψ, log e^ψ; relative to |ψ| where that is above 1), for 1e-8 < x < 1e40.
+`fastmath=False` is no default: left out, a function would take the setting of its caller, and re-ordered sums would
+cancel the rounding in `exponential`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def _number(_context, x):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def exponential(s):
     """e^s for s ≤ 700; e^−690 for what is below."""
     s = s if s > LEAST else LEAST
@@ -44,7 +46,7 @@ def exponential(s):
     return p * _number((_bits(shifted) + 1023) << 52)
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def logarithm(x):
     """Log x for normal x > 0."""
     b = _bits(x)
@@ -57,7 +59,7 @@ def logarithm(x):
     return np.float64(e) * 0.6931471805599453 + 2.0 * (s + s * q * p)
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def _digamma_less_log(x):
     """ψ(x) − log(x + 6)."""
     a = x * (x + 5.0)
@@ -68,19 +70,19 @@ def _digamma_less_log(x):
     return -0.5 * i - j * (1 / 12) + series - (2.0 * x + 5.0) * (b * c + a * (b + c)) / (a * b * c)
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def exp_digamma(x):
     """e^ψ(x)."""
     return (x + 6.0) * exponential(_digamma_less_log(x))
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def digamma(x):
     """ψ(x)."""
     return logarithm(x + 6.0) + _digamma_less_log(x)
 
 
-@njit(error_model="numpy", forceinline=True)
+@njit(error_model="numpy", fastmath=False, forceinline=True)
 def log_gamma(x):
     """Log Γ(x)."""
     a, y = x * (x + 5.0), x + 6.0

@@ -36,14 +36,14 @@ def split(x, observed, m, ratio, cut, relax, low, sparse):  # type: ignore[no-un
     Returns
     -------
     sums : float64 array (n, 4)
-        ‖r‖², ‖y‖², ‖x‖² and ‖s‖₁ of each row.
+        ‖r‖², ‖y‖², ‖x‖² of each row, and ‖x − ℓ‖₁ over its observed cells.
     """
     n, d = x.shape
     sums = np.empty((n, 4))
     zero = x.dtype.type(0)
     step = x.dtype.type(relax)
     for i in range(n):
-        rr, yy, xx, ss = zero, zero, zero, zero
+        rr, yy, xx, ee = zero, zero, zero, zero
         q, hi = ratio[i], cut[i]
         lo = -hi
         if sparse.shape[0] != 0:  # before the sweep below overwrites ℓ
@@ -54,24 +54,24 @@ def split(x, observed, m, ratio, cut, relax, low, sparse):  # type: ignore[no-un
         if observed.shape[0] == 0:
             for j in range(d):
                 y = (m[i, j] - low[i, j]) * q
-                t = x[i, j] - low[i, j] + y
-                c = min(max(t, lo), hi)
+                e = x[i, j] - low[i, j]
+                c = min(max(e + y, lo), hi)
                 r = c - y
                 low[i, j] += y + step * r
                 rr += r * r
                 yy += y * y
                 xx += x[i, j] * x[i, j]
-                ss += abs(t - c)
+                ee += abs(e)
         else:
             for j in range(d):
                 y = (m[i, j] - low[i, j]) * q
-                t = x[i, j] - low[i, j] + y
-                c = min(max(t, lo), hi) if observed[i, j] else zero
+                e = x[i, j] - low[i, j]
+                c = min(max(e + y, lo), hi) if observed[i, j] else zero
                 r = c - y
                 low[i, j] += y + step * r
                 rr += r * r
                 yy += y * y
                 xx += x[i, j] * x[i, j]
-                ss += abs(t - c) if observed[i, j] else zero
-        sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = rr, yy, xx, ss
+                ee += abs(e) if observed[i, j] else zero
+        sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = rr, yy, xx, ee
     return sums

@@ -158,7 +158,7 @@ class FactorAnalysis(Model):
             s = moments(b._replace(x=(b.x - shift) * b.observed), np.zeros(d))
         S = np.asarray(s.scatter, dtype=np.float64) / np.sqrt(np.outer(count, count))
         var = np.diag(S)
-        precision = 1e-8 if sample.x.dtype == np.float64 else 1e-5
+        precision = 1e-6 if sample.x.dtype == np.float64 else 1e-5
         floor = np.where(var > 0, precision * var, 1e-12)
         if self.noise_variance_init is not None:
             noise = np.maximum(np.asarray(self.noise_variance_init, dtype=np.float64), floor)
@@ -385,10 +385,17 @@ def newton(S: np.ndarray, noise: np.ndarray, floor: np.ndarray, k: int) -> tuple
             new = np.maximum(noise * np.exp(length * step), floor)
             f_new, lam_new, V_new = profile(S, new, k)
             if f_new < f:
+                low = (new < 0.01 * np.diag(S)) & (new > floor) & (step < 0)
+                if low.any():  # on the way to zero, which exp(θ) would not reach: see whether it should be there
+                    least = np.where(low, floor, new)
+                    f_least, lam_least, V_least = profile(S, least, k)
+                    if f_least < f_new:
+                        return least, lam_least, V_least
                 return new, lam_new, V_new
     W = best_loadings(noise, lam, V, k)
     new = np.maximum(np.diag(S) - np.einsum("aj,aj->j", W, W), floor)
-    return new, *profile(S, new, k)[1:]
+    f_new, lam_new, V_new = profile(S, new, k)
+    return (new, lam_new, V_new) if f_new < f else (noise, lam, V)
 
 
 # -- rotations --

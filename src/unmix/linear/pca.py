@@ -305,11 +305,9 @@ class PCA(Model):
             return None, z, x.multiply(x).sum(axis=1) - 2.0 * (x @ U.mean) + U.mean @ U.mean
         x = x - U.mean
         if b.observed is not None:  # cells that were not observed: what the Gaussian model expects of them
-            G = gaussian(U)
-            x = np.concatenate([
-                np.where(np.asarray(c.observed), c.x - U.mean, _latent.posterior(G, c.x, c.observed).mean.T @ G.loadings)
-                for c in _latent.chunks(b, len(G.loadings))
-            ]).astype(b.x.dtype)  # fmt: skip
+            G, seen = gaussian(U), b.observed
+            z = [_latent.posterior(G, c.x, c.observed).mean.T for c in _latent.chunks(b, len(G.loadings))]
+            x = np.where(seen, x, np.concatenate(z) @ G.loadings).astype(b.x.dtype)
         return x, x @ U.components.T, None
 
     def update(self, U: Any, stats: Any) -> Any:
@@ -621,6 +619,10 @@ def rest(total: float, values: np.ndarray, n: float, d: int) -> float:
 def gaussian(U: Parts, factor: float = 1.0) -> Loadings:
     """The latent model with the covariance of the parts times a factor; σ² not below what rounding leaves."""
     V, values, noise = U.components, U.variances * factor, float(U.noise) * factor
+    if (
+        len(V) == V.shape[1]
+    ):  # nothing is left out: the smallest variance may stand for all the directions that share it
+        noise = float(values.min())
     precision = np.finfo(V.dtype).eps
     noise = max(noise, precision * float(values.max(initial=float(U.total) * factor)), 1e-300)
     W = np.sqrt(np.maximum(values - noise, 0.0))[:, None] * V

@@ -10,11 +10,13 @@ local    ℓ = m V diag(1 − 1/(μσ)) Vᵀ                    singular value t
          m⁺ = ℓ + y + 1.3 r
 stats    G = Q M⁺ᵀ M⁺,   ‖R‖²,   ‖Y‖²,   ‖X‖²           rows of Q: directions near the leading right singular vectors
 update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the next Q: V and some more, so that the rank can grow
-         μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 100 ‖R‖/‖X‖        then fixed: so the iteration ends at the optimum
+         μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 100 ‖R‖/‖X‖        then fixed; where R falls slowly, other values are tried
 
 One residual R measures both the constraint and, times μ, how far the two subgradients differ. So the penalty grows only
 until both meet their tolerances together. (A penalty that grows without end stops where the constraint holds, which for
-noisy data is not the optimum.) A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
+noisy data is not the optimum.) Recovery that is exact takes some twenty passes at that penalty; other data may have a
+better one, which a few trials find. The objective of the trace is ‖L‖_* + λ‖X − L‖₁, an upper bound of the minimum.
+A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
 """
 
 from __future__ import annotations
@@ -35,7 +37,24 @@ RELAX = 1.3  # over-relaxation; any value in (0, 2) converges
 GROWTH = 1.2  # of the penalty from pass to pass
 DUAL = 100.0  # how much larger than `tol` the relative dual residual may be
 START = 6.0  # the first pass clips X at so many medians of |x|
+WINDOW, SETTLING = 10, 3  # passes over which the fall of R is measured, after so many at a new penalty
+SLOW = 0.9  # a fall per pass that is no reason to try another penalty
+TRIALS = 30  # of other penalties; then the last stays, so that the iteration converges
 SMALL = 64  # columns up to which the exact decomposition costs nothing
+
+
+class Search(NamedTuple):
+    """Trials of the penalty after its growth.
+
+    Passes since the last trial (−1: μ still grows), √(primal · dual) when they began to count, the fall per pass at the
+    penalty before, the logarithm of the next change, and how many trials there were.
+    """
+
+    passes: int = -1
+    merit: float = 0.0
+    fall: float = 2.0
+    change: float = -float(np.log(3.0))
+    trials: int = 0
 
 
 class Parts(NamedTuple):
@@ -58,6 +77,7 @@ class Parts(NamedTuple):
     step: int
     last: bool
     seed: int
+    search: Search
 
 
 class Stats(NamedTuple):
@@ -93,7 +113,7 @@ class RobustPCA(Model):
     tol : float, default=1e-7
         The fit ends when ‖X − L − S‖_F ≤ tol ‖X‖_F and the relative dual residual is at most 100 tol. (In float32 no
         less than ten times the machine's precision.)
-    max_iter : int, default=500
+    max_iter : int, default=1000
         The most passes.
     random_state : int, RandomState or None, default=None
         Seed of the first directions in which singular vectors are sought.
@@ -140,7 +160,7 @@ class RobustPCA(Model):
     collect = "memory"
     monotone = False
     exempt: ClassVar[dict[str, str]] = {
-        "monotone": "the multipliers' iterates are not feasible before the end, so their objective may rise",
+        "monotone": "the method of multipliers lowers its distance to the optimum, not the objective, in every pass",
         "online": "a pass goes on from the dual variables that the same rows left, which new rows do not have",
     }
 
@@ -160,7 +180,7 @@ class RobustPCA(Model):
         lam: float | None = None,
         mu: float | None = None,
         tol: float = 1e-7,
-        max_iter: int = 500,
+        max_iter: int = 1000,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -195,7 +215,8 @@ class RobustPCA(Model):
         axes = np.zeros((0, d)) if whole else rng.normal(scale=d**-0.5, size=(width, d))
         none = np.zeros(0)
         return Parts(
-            axes, 0, none, none, whole, float(lam), float(mu), 1.0, 1.0, 1.0, 0, False, int(rng.integers(2**31))
+            axes, 0, none, none, whole, float(lam), float(mu), 1.0, 1.0, 1.0, 0, False, int(rng.integers(2**31)),
+            Search(),
         )  # fmt: skip
 
     def local(self, U: Parts, b: Block) -> Local:
@@ -230,14 +251,11 @@ class RobustPCA(Model):
             fresh = np.random.default_rng([U.seed, U.step]).normal(size=(width - len(kept), axes.shape[1]))
             fresh -= (fresh @ kept.T) @ kept
             kept = np.concatenate([kept, fresh / np.linalg.norm(fresh, axis=1, keepdims=True)])
-        mu = U.mu
-        if self.mu is None:
-            most = DUAL * U.mu * np.sqrt(stats.dual / stats.data) if stats.data > 0 else U.mu
-            mu = GROWTH * U.mu if U.step == 0 else max(U.mu, min(GROWTH * U.mu, most))
+        mu, search = self._next_mu(U, stats, float(np.sqrt(primal * dual)))
         step, sigma = U.step + 1, sigma[:rank]
         new = Parts(
-            np.ascontiguousarray(kept), rank, 1.0 - 1.0 / (U.mu * sigma), sigma - 1.0 / U.mu, whole, U.lam, float(mu),
-            U.mu / float(mu), float(primal), float(dual), step, False, U.seed,
+            np.ascontiguousarray(kept), rank, 1.0 - 1.0 / (U.mu * sigma), sigma - 1.0 / U.mu, whole, U.lam, mu,
+            U.mu / mu, float(primal), float(dual), step, False, U.seed, search,
         )  # fmt: skip
         return new._replace(last=self.settled(new) or step >= self.max_iter)
 
@@ -299,6 +317,26 @@ class RobustPCA(Model):
 
     def _tol(self, dtype: Any) -> float:
         return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
+
+    def _next_mu(self, U: Parts, stats: Stats, merit: float) -> tuple[float, Search]:
+        """Growth up to where the two relative residuals stand as their tolerances do, then a search along log μ."""
+        s = U.search
+        if self.mu is not None or stats.data == 0:
+            return U.mu, s
+        if s.passes < 0:
+            most = DUAL * U.mu * np.sqrt(stats.dual / stats.data) if U.step else np.inf
+            if most > U.mu:
+                return float(min(GROWTH * U.mu, most)), s
+        s = s._replace(passes=max(s.passes, 0) + 1)
+        if s.passes == SETTLING:
+            s = s._replace(merit=merit)
+        if s.passes < SETTLING + WINDOW or s.trials == TRIALS or merit == 0:
+            return U.mu, s
+        fall = (merit / s.merit) ** (1 / WINDOW)
+        if fall < SLOW:
+            return U.mu, s._replace(passes=0, fall=fall)
+        change = s.change if fall <= s.fall else -float(np.copysign(max(abs(s.change) / 2, 0.1), s.change))
+        return U.mu * float(np.exp(change)), Search(0, 0.0, fall, change, s.trials + 1)
 
     def _width(self, rank: int, full: bool) -> tuple[int, bool]:
         """How many directions to follow, and whether the whole Gram matrix is cheaper."""

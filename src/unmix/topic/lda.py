@@ -36,7 +36,7 @@ from unmix.engine.trace import Fit
 from unmix.model import Model
 
 LANES = 8  # topics are padded to a multiple of this, so that a row of β fills vector registers
-GOING_ON = 5  # sweeps for a document that goes on from its last γ: the next pass takes it further
+FIRST, GOING_ON = 10, 3  # sweeps over a document in a pass, from a fresh γ and from its last: the next pass goes on
 TINY = 1e-8  # least pseudo-count
 
 
@@ -225,7 +225,7 @@ class LatentDirichletAllocation(Model):
             b = Block(x[rows], None if sample.w is None else sample.w[rows])
             if b.total == 0:
                 continue
-            stats = self._solve(U, b, 10, True)[1]
+            stats = self._solve(U, b, FIRST, True)[1]
             rho, eta = (t + 2.0) ** -0.7, start * (U.eta / start) ** (t / steps)
             weight = (1 - rho) * U.weight + rho * (eta + total / b.total * stats.words)
             U = self._parts(weight, U.alpha, U.eta)
@@ -234,8 +234,10 @@ class LatentDirichletAllocation(Model):
     def local(self, U: Parts, b: Block) -> Local:
         """γ of the documents, from that of the last pass where there is one and λ is updated once a pass."""
         if self.learning_method == "online":
-            b = b._replace(z=None)
-        gamma, stats, bounds = self._solve(U, b, self.max_doc_update_iter, True)
+            b, sweeps = b._replace(z=None), self.max_doc_update_iter
+        else:
+            sweeps = min(self.max_doc_update_iter, FIRST if b.z is None else GOING_ON)
+        gamma, stats, bounds = self._solve(U, b, sweeps, True)
         return Local(gamma.astype(b.x.dtype, copy=False), stats, -b.sum(bounds))
 
     def _solve(self, U: Parts, b: Block, sweeps: int, collect: bool) -> tuple[np.ndarray, Stats, np.ndarray]:
@@ -244,15 +246,15 @@ class LatentDirichletAllocation(Model):
 
         x = counts(b.x)
         n, K = x.shape[0], len(U.alpha)
-        cold = b.z is None
-        gamma = np.empty((n, K)) if cold else b.z.astype(np.float64)
         w = np.ones(n) if b.w is None else b.w
-        words = np.zeros(U.beta.shape if collect else (0, 0), U.beta.dtype)
+        data, beta, top, alpha = (v.astype(np.float64, copy=False) for v in (x.data, U.beta, U.top, U.alpha))
+        gamma = np.empty((n, K)) if b.z is None else b.z.astype(np.float64)
+        words = np.zeros(beta.shape if collect else (0, 0))
         elog = np.zeros(K if collect and self.doc_topic_prior == "auto" else 0)
         bounds = np.empty(n)
         documents(
-            x.indptr, x.indices, x.data, w, U.beta, U.top, np.maximum(U.alpha.astype(np.float64), TINY), gamma, cold,
-            sweeps if cold else min(sweeps, GOING_ON), self.mean_change_tol, words, elog, bounds,
+            x.indptr, x.indices, data, w, beta, top, alpha, gamma, b.z is None, sweeps, self.mean_change_tol,
+            words, elog, bounds,
         )  # fmt: skip
         return gamma, Stats(words[:, :K], elog, b.total), bounds
 
@@ -265,16 +267,17 @@ class LatentDirichletAllocation(Model):
 
     def _parts(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
         """The parts that λ makes."""
-        from unmix.kernels.lda_topics import topics
+        from unmix.kernels.lda_topics import sum_log_gamma, topics
 
         weight = np.maximum(np.ascontiguousarray(weight), TINY)
         V, K = weight.shape
         totals = weight.sum(axis=0)
         beta, top = np.zeros((V, -(-K // LANES) * LANES)), np.empty(V)
-        product, elog, gammas = topics(weight, psi(totals), beta, top)
+        product, elog = topics(weight, psi(totals), beta, top)
         if learn:
             eta = learn_eta(elog / (K * V), V)
-        divergence = product - eta * elog - gammas + gammaln(totals).sum() + K * (V * gammaln(eta) - gammaln(V * eta))
+        divergence = product - eta * elog - sum_log_gamma(weight) + gammaln(totals).sum()
+        divergence += K * (V * gammaln(eta) - gammaln(V * eta))
         return Parts(weight, alpha, eta, beta, top, float(divergence))
 
     def penalty(self, U: Parts) -> float:

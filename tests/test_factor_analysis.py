@@ -1,0 +1,257 @@
+"""Factor analysis against scikit-learn's likelihood, against the definition, and with missing cells."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.decomposition import FactorAnalysis as Peer
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+import unmix
+from unmix import FactorAnalysis
+from unmix.linear.factor_analysis import factor, newton, profile
+
+SETS = {"digits": (load_digits, 10), "iris": (load_iris, 1), "breast": (load_breast_cancer, 5), "wine": (load_wine, 3),
+        "diabetes": (load_diabetes, 3)}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """The peer's small decompositions crawl when BLAS threads wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+def planted(n=800, d=15, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(k, d))
+    noise = rng.uniform(0.2, 1.5, size=d)
+    X = rng.normal(size=(n, k)) @ W + rng.normal(size=(n, d)) * np.sqrt(noise) + 4.0
+    return W, noise, X
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SETS)
+def test_likelihood_is_no_smaller_than_the_peers(name):
+    load, k = SETS[name]
+    X = load().data
+    ours, peer = FactorAnalysis(k).fit(X), Peer(k, svd_method="lapack").fit(X)
+    assert ours.result_ == "converged"
+    assert ours.loglike_[-1] >= peer.loglike_[-1] - 1e-2
+    assert (np.diff(ours.loglike_) >= -1e-9 * np.abs(ours.loglike_[-1])).all()
+    assert ours.n_iter_ <= 30
+
+
+def test_same_optimum_as_the_peer_at_a_tight_tolerance():
+    _, _, X = planted()
+    ours, peer = FactorAnalysis(3, tol=1e-8).fit(X), Peer(3, tol=1e-8, svd_method="lapack", max_iter=5000).fit(X)
+    np.testing.assert_allclose(ours.loglike_[-1], peer.loglike_[-1], rtol=1e-10)
+    np.testing.assert_allclose(ours.get_covariance(), peer.get_covariance(), atol=1e-4)
+    np.testing.assert_allclose(ours.noise_variance_, peer.noise_variance_, atol=1e-4)
+    np.testing.assert_allclose(ours.mean_, peer.mean_)
+    signs = np.sign(np.einsum("aj,aj->a", ours.components_, peer.components_))
+    np.testing.assert_allclose(ours.components_, peer.components_ * signs[:, None], atol=1e-3)
+    np.testing.assert_allclose(ours.transform(X), peer.transform(X) * signs, atol=1e-3)
+    np.testing.assert_allclose(ours.score_samples(X), peer.score_samples(X), atol=1e-3)
+    assert (ours.components_[np.arange(3), np.abs(ours.components_).argmax(axis=1)] > 0).all()
+
+
+def test_density_is_that_of_the_gaussian_with_the_published_covariance():
+    _, _, X = planted(d=6, k=2)
+    ours = FactorAnalysis(2).fit(X)
+    C = ours.get_covariance()
+    np.testing.assert_allclose(C, ours.components_.T @ ours.components_ + np.diag(ours.noise_variance_))
+    truth = multivariate_normal(ours.mean_, C).logpdf(X)
+    np.testing.assert_allclose(ours.score_samples(X), truth)
+    np.testing.assert_allclose(ours.score(X) * len(X), ours.loglike_[-1])
+    np.testing.assert_allclose(ours.get_precision() @ C, np.eye(6), atol=1e-9)
+    z = (X - ours.mean_) @ np.linalg.solve(C, ours.components_.T)  # E[z | x]
+    np.testing.assert_allclose(ours.transform(X), z)
+    holes = X.copy()
+    holes[:, [0, 4]] = np.nan
+    seen = [1, 2, 3, 5]
+    inner = C[np.ix_(seen, seen)]
+    np.testing.assert_allclose(
+        ours.score_samples(holes), multivariate_normal(ours.mean_[seen], inner).logpdf(X[:, seen])
+    )
+    z = (X - ours.mean_)[:, seen] @ np.linalg.solve(inner, ours.components_.T[seen])
+    np.testing.assert_allclose(ours.transform(holes), z)
+
+
+def test_newton_step_has_the_slope_and_curvature_of_the_profiled_likelihood():
+    """The step must solve H δ = −∇ for the numerical derivatives of f; checked through the step it takes."""
+    _, _, X = planted(n=300, d=6, k=2)
+    S = np.cov(X.T, bias=True)
+    theta = np.log(FactorAnalysis(2).fit(X).noise_variance_) + 0.02
+
+    def f(t):
+        return profile(S, np.exp(t), 2)[0]
+
+    def slope(t, h=1e-5):
+        return np.array([(f(t + h * e) - f(t - h * e)) / (2 * h) for e in np.eye(6)])
+
+    H = np.array([(slope(theta + 1e-4 * e) - slope(theta - 1e-4 * e)) / 2e-4 for e in np.eye(6)])
+    step = np.log(newton(S, np.exp(theta), np.full(6, 1e-9), 2)[0]) - theta
+    np.testing.assert_allclose(step, -np.linalg.solve(H, slope(theta)), rtol=1e-2, atol=1e-5)
+
+
+def varimax(L):
+    """The criterion: variance of squared loadings, summed over factors."""
+    return np.var(L**2, axis=1).sum()
+
+
+@pytest.mark.parametrize("rotation", ["varimax", "quartimax"])
+def test_orthogonal_rotation_is_the_peers_and_leaves_the_model_alone(rotation):
+    _, _, X = planted()
+    plain, ours = FactorAnalysis(3, tol=1e-8).fit(X), FactorAnalysis(3, tol=1e-8, rotation=rotation).fit(X)
+    peer = Peer(3, rotation=rotation, tol=1e-8, svd_method="lapack", max_iter=5000).fit(X)
+    np.testing.assert_allclose(ours.get_covariance(), plain.get_covariance())
+    np.testing.assert_allclose(ours.score_samples(X), plain.score_samples(X))
+    np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), plain.inverse_transform(plain.transform(X)))
+    match = ours.components_ @ peer.components_.T / np.linalg.norm(ours.components_, axis=1)[:, None]
+    match = np.abs(match / np.linalg.norm(peer.components_, axis=1))
+    assert (match.max(axis=1) > 0.999).all()
+    if rotation == "varimax":
+        assert varimax(ours.components_) > varimax(plain.components_)
+        assert varimax(ours.components_) >= varimax(peer.components_) - 1e-4
+    z = (X - ours.mean_) @ np.linalg.solve(ours.get_covariance(), ours.components_.T)
+    np.testing.assert_allclose(ours.transform(X), z, atol=1e-8)
+
+
+def test_promax_finds_correlated_factors():
+    rng = np.random.default_rng(0)
+    pattern = np.kron(np.eye(3), np.ones(5)) * rng.uniform(0.7, 1.3, size=15)
+    corr = np.array([[1, 0.5, 0.3], [0.5, 1, 0.4], [0.3, 0.4, 1.0]])
+    X = rng.multivariate_normal(np.zeros(3), corr, size=4000) @ pattern + 0.4 * rng.normal(size=(4000, 15))
+    oblique = FactorAnalysis(3, rotation="promax").fit(X)
+    order = np.abs(oblique.components_ @ pattern.T).argmax(axis=0)
+    np.testing.assert_allclose(np.abs(oblique.components_[order]), pattern, atol=0.12)
+    np.testing.assert_allclose(oblique.factor_covariance_[np.ix_(order, order)], corr, atol=0.15)
+    model = oblique.components_.T @ oblique.factor_covariance_ @ oblique.components_ + np.diag(oblique.noise_variance_)
+    np.testing.assert_allclose(oblique.get_covariance(), model, atol=1e-9)
+
+
+def test_heywood_cases_are_flagged():
+    rng = np.random.default_rng(0)
+    # r₁₂ r₁₃ / r₂₃ = 1.62: one factor would have to explain more than all of column 0
+    corr = np.array([[1.0, 0.9, 0.9], [0.9, 1.0, 0.5], [0.9, 0.5, 1.0]]) + 0.05 * np.eye(3)
+    X = rng.normal(size=(300, 3))
+    X = (X - X.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(X.T))).T @ np.linalg.cholesky(corr).T
+    with pytest.warns(ConvergenceWarning, match=r"column\(s\) \(0\).*Heywood"):
+        ours = FactorAnalysis(1).fit(X)
+    assert ours.communalities_[0] == pytest.approx(1.0, abs=1e-5)
+    assert (ours.communalities_[1:] < 0.95).all()
+    assert np.isfinite(ours.transform(X)).all()
+    _, _, clean = planted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        FactorAnalysis(3).fit(clean)
+
+
+def test_communalities():
+    W, noise, X = planted(n=20_000)
+    common = (W**2).sum(axis=0)
+    np.testing.assert_allclose(FactorAnalysis(3).fit(X).communalities_, common / (common + noise), atol=0.03)
+
+
+def test_missing_cells_beat_mean_filling():
+    W, noise, X = planted(n=1000, d=20)
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.3, np.nan, X)
+    ours, whole = FactorAnalysis(3).fit(holes), FactorAnalysis(3).fit(X)
+    filled = np.where(np.isnan(holes), np.nanmean(holes, axis=0), holes)
+    peer = Peer(3).fit(filled)
+    C = W.T @ W + np.diag(noise)
+    error, naive = (np.linalg.norm(m.get_covariance() - C) / np.linalg.norm(C) for m in (ours, peer))
+    assert ours.result_ == "converged"
+    assert error < 0.1
+    assert naive > 4 * error
+    assert np.abs(ours.noise_variance_ - noise).max() < 0.25 < np.abs(peer.noise_variance_ - noise).max()
+    np.testing.assert_allclose(ours.noise_variance_, whole.noise_variance_, atol=0.25)
+    z, truth = ours.transform(holes), whole.transform(X)
+    assert np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(z.T, truth.T, strict=True)]).min() > 0.9
+    holes[7] = np.nan
+    np.testing.assert_allclose(ours.transform(holes)[7], 0.0, atol=1e-12)
+    assert ours.score_samples(holes)[7] == 0.0
+
+
+def test_missing_cells_reach_a_maximum():
+    _, _, X = planted(n=200, d=8, k=2)
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
+    ours = FactorAnalysis(2, tol=1e-7).fit(holes)
+    best = ours.score(holes)
+    rng = np.random.default_rng(0)
+    U = ours._parts_
+    for _ in range(20):
+        ours._parts_ = U._replace(
+            loadings=U.loadings + 3e-3 * rng.normal(size=U.loadings.shape),
+            noise=U.noise * np.exp(3e-3 * rng.normal(size=8)),
+            mean=U.mean + 3e-3 * rng.normal(size=8),
+        )
+        assert ours.score(holes) < best
+
+
+def test_the_two_ways_agree_where_nothing_is_missing():
+    """EM over cells, told that all of them are there, ends where Newton on the moments does."""
+    _, _, X = planted(n=400, d=8, k=2)
+    holed = np.vstack([X, np.full((1, 8), np.nan)])  # an empty row forces the way of cells
+    np.testing.assert_allclose(
+        FactorAnalysis(2, tol=1e-8).fit(holed).get_covariance(),
+        FactorAnalysis(2, tol=1e-8).fit(X).get_covariance(),
+        atol=1e-3,
+    )
+
+
+def test_csr_weights_float32_and_batches():
+    rng = np.random.default_rng(0)
+    _, _, X = planted(n=400)
+    full = FactorAnalysis(3).fit(X)
+    sparse = np.where(rng.random(X.shape) < 0.5, 0.0, X)
+    np.testing.assert_allclose(
+        FactorAnalysis(3).fit(sp.csr_array(sparse)).score_samples(sp.csr_array(sparse)),
+        FactorAnalysis(3).fit(sparse).score_samples(sparse),
+        rtol=1e-6,
+    )
+    w = rng.integers(0, 4, size=len(X))
+    np.testing.assert_allclose(
+        FactorAnalysis(3, tol=1e-8).fit(X, sample_weight=w).get_covariance(),
+        FactorAnalysis(3, tol=1e-8).fit(np.repeat(X, w, axis=0)).get_covariance(),
+        atol=1e-4,
+    )
+    single = FactorAnalysis(3).fit(X.astype(np.float32))
+    assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.get_covariance(), full.get_covariance(), atol=1e-2)
+    online = FactorAnalysis(3)
+    for batch in np.array_split(X, 8):
+        online.partial_fit(batch)
+    assert np.linalg.norm(online.get_covariance() - full.get_covariance()) < 0.2 * np.linalg.norm(full.get_covariance())
+    batch[:, 0] = np.nan
+    online.partial_fit(batch)  # holes that come late
+    assert np.isfinite(online.score(X))
+
+
+@pytest.mark.filterwarnings("ignore:.*Heywood")
+def test_limits():
+    _, _, X = planted(n=100, d=5, k=2)
+    none = FactorAnalysis(0).fit(X)
+    np.testing.assert_allclose(none.noise_variance_, X.var(axis=0), rtol=1e-6)
+    assert none.transform(X).shape == (100, 0)
+    every = FactorAnalysis().fit(X)
+    np.testing.assert_allclose(every.get_covariance(), np.cov(X.T, bias=True), atol=0.05)
+    two = np.hstack([X, np.full((100, 1), 3.0)])  # a constant column
+    with pytest.warns(ConvergenceWarning, match="Heywood"):
+        assert np.isfinite(FactorAnalysis(2).fit(two).transform(two)).all()
+    _, _, Y = planted()
+    given = FactorAnalysis(3, noise_variance_init=np.full(15, 9.0)).fit(Y)
+    np.testing.assert_allclose(given.loglike_[-1], FactorAnalysis(3).fit(Y).loglike_[-1], rtol=1e-6)
+    H, logdet = factor(given._parts_)
+    assert logdet == pytest.approx(-2 * np.log(np.diag(H)).sum())
+    with pytest.raises(ValueError, match=r"n_components=6.*at most 5"):
+        FactorAnalysis(6).fit(X)
+    with pytest.raises(ValueError, match="noise_variance_init has shape"):
+        FactorAnalysis(2, noise_variance_init=np.ones(3)).fit(X)
+    with unmix.config(n_jobs=1):
+        assert FactorAnalysis(2).fit(X[:2]).components_.shape == (2, 5)
