@@ -7,7 +7,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def times(data, indices, indptr, U, out):
-    """out = X U for CSR X of shape (n, d) and dense U of shape (d, k)."""
+    """Set out = X U for CSR X of shape (n, d) and dense U of shape (d, k)."""
     k = U.shape[1]
     for i in range(len(indptr) - 1):
         start, stop = indptr[i], indptr[i + 1]
@@ -27,7 +27,7 @@ def times(data, indices, indptr, U, out):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def add_transposed_times(data, indices, indptr, Z, out):
-    """out += Xᵀ Z for CSR X of shape (n, d) and dense Z of shape (n, k)."""
+    """Add to out Xᵀ Z for CSR X of shape (n, d) and dense Z of shape (n, k)."""
     k = Z.shape[1]
     for i in range(len(indptr) - 1):
         for t in range(indptr[i], indptr[i + 1]):

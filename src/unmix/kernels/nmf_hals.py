@@ -12,9 +12,9 @@ LANES = 64  # rows solved side by side: the inner loops run over them, so that t
 def hals(G, C, Z, sweeps, ratio, extra):
     """Sweep every row of Z towards the minimum of ½ zᵀGz − cᵀz over z ≥ 0, in place.
 
-    A row stops when the largest move of a sweep (in units of the data) is `ratio` times that of its first sweep. Then it
-    goes on by `extra` times the way it came, unless that undoes the gain: the objective of a row never rises. Rows do not
-    see each other, so a row's result does not depend on its neighbours.
+    A row stops when the largest move of a sweep (in units of the data) is `ratio` times that of its first sweep. Then
+    it goes on by `extra` times the way it came, unless that undoes the gain: the objective of a row never rises. Rows
+    do not see each other, so a row's result does not depend on its neighbours.
     """
     n, k = Z.shape
     zero = Z.dtype.type(0)
@@ -69,7 +69,7 @@ def hals(G, C, Z, sweeps, ratio, extra):
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy", inline="always")
 def _descent(G, c, z, j, out):
-    """out = c_j − G_j z for every lane; four terms at a time, to load and store the sum less often."""
+    """Set out = c_j − G_j z for every lane; four terms at a time, to load and store the sum less often."""
     k = len(z)
     for i in range(LANES):
         out[i] = c[j, i]
@@ -86,7 +86,7 @@ def _descent(G, c, z, j, out):
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _stretch(G, c, z, origin, extra, slope, gain):
-    """z ← y = max(0, z + extra (z − origin)) where f(y) ≤ f(origin); f(y) − f(o) = Σ (y−o)(½G(y+o) − c)."""
+    """Move z to y = max(0, z + extra (z − origin)) where f(y) ≤ f(origin); f(y) − f(o) = Σ (y−o)(½G(y+o) − c)."""
     k = len(z)
     zero = z.dtype.type(0)
     half = z.dtype.type(0.5)
@@ -108,7 +108,7 @@ def _stretch(G, c, z, origin, extra, slope, gain):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def masked_hals(x, observed, U, l1, l2, Z, sweeps, ratio, extra):
-    """As `hals` where each row i has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
+    """As `hals` where a row has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
     n, d = x.shape
     k = U.shape[1]
     zero = Z.dtype.type(0)

@@ -10,9 +10,9 @@ from numba import njit
 def kl_rows(data, indices, indptr, w, U, expected, l1, l2, relax, floor, repeats, tol, Z, cross):
     """Multiplicative updates of each row's z at fixed parts, in place, then the row's share of the statistics.
 
-    With T the parts at the row's nonzeros:  y = z T,  r_q = Σ_j T_qj x_j/y_j / (expected_q + l1),  z_q ← z_q s(r_q) with
-    s(r) = r + relax (r−1) min(r, 1); a quadratic penalty l2 enters through the minimum of the bound, without s. A row
-    stops when its moves add up to `tol` of its total. Then cross_j += w z x_j/y_j.
+    With T the parts at the row's nonzeros:  y = z T,  r_q = Σ_j T_qj x_j/y_j / (expected_q + l1),  z_q ← z_q s(r_q)
+    with s(r) = r + relax (r−1) min(r, 1); a quadratic penalty l2 enters through the minimum of the bound. A row stops
+    when its moves add up to `tol` of its total. Then cross_j += w z x_j/y_j.
 
     Returns Σ_i w_i (Σ_j (x_j log(x_j/y_j) − x_j) + Σ_q z_q expected_q).
     """
@@ -68,7 +68,7 @@ def kl_rows(data, indices, indptr, w, U, expected, l1, l2, relax, floor, repeats
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", inline="always")
 def _ratios(data, start, m, z, T, out):
-    """out_t = x_t / (z T)_t for the m nonzeros of a row, four parts at a time."""
+    """Set out_t = x_t / (z T)_t for the m nonzeros of a row, four parts at a time."""
     k = len(z)
     four = k - k % 4
     tiny = np.finfo(T.dtype).tiny

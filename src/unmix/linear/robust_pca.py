@@ -37,8 +37,8 @@ RELAX = 1.3  # over-relaxation; any value in (0, 2) converges
 GROWTH = 1.2  # of the penalty from pass to pass
 DUAL = 100.0  # how much larger than `tol` the relative dual residual may be
 START = 6.0  # the first pass clips X at so many medians of |x|
-WINDOW, SETTLING = 10, 3  # passes over which the fall of R is measured, after so many at a new penalty
-SLOW = 0.9  # a fall per pass that is no reason to try another penalty
+WINDOW, SETTLING = 20, 3  # passes over which the fall of R is measured, after so many at a new penalty
+SLOW = 0.95  # a fall per pass that is no reason to try another penalty
 TRIALS = 30  # of other penalties; then the last stays, so that the iteration converges
 SMALL = 64  # columns up to which the exact decomposition costs nothing
 
@@ -330,12 +330,12 @@ class RobustPCA(Model):
         s = s._replace(passes=max(s.passes, 0) + 1)
         if s.passes == SETTLING:
             s = s._replace(merit=merit)
-        if s.passes < SETTLING + WINDOW or s.trials == TRIALS or merit == 0:
+        if s.passes < SETTLING + WINDOW or s.trials == TRIALS or abs(s.change) < 0.1 or merit == 0:
             return U.mu, s
         fall = (merit / s.merit) ** (1 / WINDOW)
         if fall < SLOW:
             return U.mu, s._replace(passes=0, fall=fall)
-        change = s.change if fall <= s.fall else -float(np.copysign(max(abs(s.change) / 2, 0.1), s.change))
+        change = s.change if fall <= s.fall else -0.5 * s.change  # a step too far: back, by half
         return U.mu * float(np.exp(change)), Search(0, 0.0, fall, change, s.trials + 1)
 
     def _width(self, rank: int, full: bool) -> tuple[int, bool]:

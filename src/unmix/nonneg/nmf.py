@@ -8,7 +8,7 @@ Squared error, by HALS (coordinate descent, one row of z or column of U at a tim
 
 local    z_i ← sweeps on ½ zᵀGz − cᵀz,  G = U_i U_iᵀ + dα_W(1−λ)I,  c = U_i x_i − dα_Wλ    [U_i: the observed columns]
 stats    n = Σ w      A = Σ w z zᵀ      B = Σ w z x      E = Σ w z (z U) over the unobserved cells
-update   U_j ← sweeps on ½ uᵀAu − (B_j + E_j)ᵀu + n α_H R(u)                    [E_j completes the column: a bound on it]
+update   U_j ← sweeps on ½ uᵀAu − (B_j + E_j)ᵀu + n α_H R(u)                    [E_j completes the column: a bound]
          or, where the bound of the multiplicative step  U ← U B/(A U − E)  promises more, by that
 
 Kullback–Leibler, by multiplicative steps:
@@ -40,7 +40,7 @@ from unmix.model import Model
 
 STRETCH = 0.4  # how far HALS goes on, in units of the way that it came
 RELAX = 0.9  # how far a multiplicative step goes on towards the neutral step s₂
-FLOOR = 1e-15  # share of a row's or part's total below which a multiplicative step sets nothing, so that it can grow again
+FLOOR = 1e-15  # share of a row's or part's total that a multiplicative step leaves, so that it can grow again
 EPS = float(np.finfo(float).eps)
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
 
@@ -55,7 +55,7 @@ class Effort(NamedTuple):
 
 
 COLD = Effort(100, 1e-3, 20, 0.0)  # the first z of a row
-WARM = Effort(20, 0.1, 3, 0.0)  # one that the last pass left
+WARM = Effort(8, 0.1, 3, 0.0)  # one that the last pass left
 EXACT = Effort(10_000, 1e-9, 2_000, 1e-7)  # the rows of `transform`
 
 
@@ -83,7 +83,7 @@ def parts(loads: np.ndarray, kkt: float = np.inf) -> Parts:
 
 
 class Start:
-    """`init` is scikit-learn's parameter and the contract's method: the attribute is the method, `get_params` the other."""
+    """`init` is a parameter and a method of the contract: the attribute is the method, `get_params` has the parameter."""
 
     def __get__(self, model: Any, owner: type) -> Any:
         """Return the method that makes the first parts."""
@@ -181,8 +181,8 @@ class NMF(Model):
         n_init: int = 1,
         components_init: Any = None,
         random_state: Any = None,
-        alpha_W: float = 0.0,  # noqa: N803
-        alpha_H: float | str = "same",  # noqa: N803
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
     ) -> None:
         self.n_components = n_components
@@ -234,7 +234,8 @@ class NMF(Model):
         k, init = self._size(shape.d), self.__dict__["init"]
         if self._kl and self.solver in ("hals", "cd"):
             raise ValueError(
-                f"solver={self.solver!r} minimises the squared error only, not beta_loss={self.beta_loss!r}: use solver='mu'"
+                f"solver={self.solver!r} minimises the squared error only, not beta_loss={self.beta_loss!r}: "
+                "use solver='mu'"
             )
         if init is not None and init.startswith("nndsvd") and k > min(shape.n, shape.d):
             raise ValueError(
@@ -246,12 +247,14 @@ class NMF(Model):
                 raise ValueError("init='custom' starts from components_init, which is None: give an array of parts")
             given = np.asarray(self.components_init)
             if given.shape != (k, shape.d):
-                raise ValueError(f"components_init has shape {given.shape}: these data and n_components need {(k, shape.d)}")
+                raise ValueError(
+                    f"components_init has shape {given.shape}: these data and n_components need {(k, shape.d)}"
+                )
             if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
                 raise ValueError("components_init must be finite, not negative and not all zero")
 
     def block_rows(self, shape: Shape) -> int | None:
-        """For CSR, rows with some eight nonzeros a column: fewer would cost less than adding up their (d, k) statistics."""
+        """For CSR, rows with some eight nonzeros a column: with fewer, adding up (d, k) statistics would cost as much."""
         if not (shape.sparse and shape.nbytes):
             return None
         nonzeros = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
@@ -341,7 +344,9 @@ class NMF(Model):
             loss = b.sum(np.vecdot(rest, rest))
         return z, B, E, 0.5 * max(loss, 0.0)
 
-    def _divergence(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Any, Any, float]:
+    def _divergence(
+        self, U: Parts, b: Block, effort: Effort, l1: float, l2: float
+    ) -> tuple[np.ndarray, Any, Any, float]:
         """The Kullback–Leibler divergence: z, B, E and Σ w (x log(x/y) − x + y) over the observed cells."""
         x, loads, real = b.x, U.loads, b.x.dtype.type
         expected = loads.sum(axis=0) if b.observed is None else b.observed.astype(x.dtype) @ loads
@@ -365,7 +370,8 @@ class NMF(Model):
         for _ in range(effort.repeats):
             old, Dr = z[rows], D[rows]
             seen = ratios(x[rows], old, loads) @ loads
-            r = np.divide(2 * seen, Dr + np.sqrt(Dr * Dr + 4 * real(l2) * old * seen), out=np.ones_like(old), where=Dr > 0)
+            root = np.sqrt(Dr * Dr + 4 * real(l2) * old * seen)
+            r = np.divide(2 * seen, Dr + root, out=np.ones_like(old), where=Dr > 0)
             floor = np.divide(real(FLOOR) * total[rows], Dr, out=np.zeros_like(old), where=Dr > 0)
             z[rows] = np.maximum(old * relaxed(r, relax), floor)
             moved = (np.abs(z[rows] - old) * Dr).sum(axis=1)
@@ -386,9 +392,11 @@ class NMF(Model):
         _, _, u1, u2 = self._penalties(len(loads))
         l1, l2 = s.n * u1, s.n * u2
         D = np.maximum(s.m - s.E if self._kl else loads @ s.A - s.E, 0)
-        slope = D - s.B + l1 + l2 * loads
-        size = (loads * s.B).sum()
-        kkt = (loads * np.maximum(slope, 0) + np.maximum(loads, loads.mean(axis=0)) * np.maximum(-slope, 0)).sum()
+        slope = D - s.B
+        if l1 or l2:
+            slope += l1 + l2 * loads
+        size = np.vdot(loads, s.B)
+        kkt = np.vdot(loads, np.abs(slope)) - loads.mean(axis=0) @ np.minimum(slope, 0).sum(axis=0)
         kkt = float(kkt / size) if size > 0 else 0.0
         if self._kl:
             D = np.broadcast_to(D + l1, loads.shape)
@@ -406,7 +414,7 @@ class NMF(Model):
         from unmix.kernels.nmf_hals import hals
 
         new = loads.copy()
-        hals(G, C, new, 50, 0.1, STRETCH)
+        hals(G, C, new, 12, 0.1, STRETCH)
         if not complete:
             new = better(loads, new, G, C, D + l1 + l2 * loads, slope)
         return parts(new, kkt)
@@ -476,7 +484,7 @@ def squares(b: Block) -> float:
 
 
 def ratios(x: np.ndarray, z: np.ndarray, loads: np.ndarray) -> np.ndarray:
-    """x / (z U)."""
+    """Return x / (z U)."""
     y = z @ loads.T
     return np.divide(x, np.maximum(y, np.finfo(x.dtype).tiny, out=y), out=y)
 
@@ -509,7 +517,9 @@ def multiply(b: Block, U: Parts, C: np.ndarray, effort: Effort, l1: float, l2: f
     return z
 
 
-def better(old: np.ndarray, em: np.ndarray, G: np.ndarray, C: np.ndarray, D: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def better(
+    old: np.ndarray, em: np.ndarray, G: np.ndarray, C: np.ndarray, D: np.ndarray, slope: np.ndarray
+) -> np.ndarray:
     """Feature by feature, of two steps the one whose bound falls more: `em` (½uᵀGu − cᵀu) or the multiplicative one."""
     way = em - old
     fall = -(way * ((0.5 * (em + old)) @ G - C)).sum(axis=1)

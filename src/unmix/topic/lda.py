@@ -207,7 +207,7 @@ class LatentDirichletAllocation(Model):
         if self.components_init is not None:
             return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
         U = self._parts(rng.gamma(100.0, 0.01, (V, K)), alpha, eta)
-        return U if self.learning_method == "online" else self._settle(U, sample, rng)
+        return self._settle(U, sample, rng)
 
     def _settle(self, U: Parts, sample: Block, rng: np.random.Generator) -> Parts:
         """Three rounds of online steps over some documents, ten sweeps each from a fresh γ, η falling from 1."""
