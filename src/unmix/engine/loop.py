@@ -137,9 +137,9 @@ class Loop:
                     "stopped",
                     f"interrupted after pass {self.number}: the best parts so far were kept",
                 )
-                if s.plain is not None:  # an extrapolation that no pass has confirmed
-                    s.U, s.plain = s.plain, None
         best = self._best(starts)
+        if best.plain is not None:  # the parts are an extrapolation that no pass has confirmed
+            best.U, best.plain = best.plain, None
         if best.result == "max_iter":
             best.message = f"not converged after {count(self.number)}"
         done = self._close(best, collect)
@@ -169,7 +169,7 @@ class Loop:
         for i in range(self.model.restarts()):
             with one_blas_thread:
                 U = tree.settle(self.model.init(self.sample, generator(self.seed, "init", i)))
-            fast = self.settings.acceleration and self.model.accelerate and self.online is None
+            fast = self.settings.acceleration and self.model.accelerate and len(self.batches) == 1
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
 
@@ -193,7 +193,7 @@ class Loop:
             weight = self.shape.weight if len(self.batches) == 1 else self._weight(runs)
             if weight == 0:
                 continue
-            rho = 1.0 if self.online is None else self.online[1](self.steps)
+            rho = self.online[1](self.steps) if self.online else 1.0
             self.steps += 1
             for s in live:
                 stats, loss = totals[s.index]
@@ -253,12 +253,12 @@ class Loop:
     def _step(self, s: Start) -> None:
         """From the statistics of a pass to the next parts of one start."""
         now, before = s.trace[-1].objective, self._before(s)
-        if not isfinite(now) or not tree.finite(s.stats):
+        made = s.stats if len(self.batches) == 1 else (s.stats, s.U)  # batches have already made parts of them
+        if not isfinite(now) or not tree.finite(made):
             if s.plain is not None:
                 self._reject(s)
                 return
-            field = first_bad(s.stats) if isfinite(now) else "the objective"
-            self._nonfinite(s, field)
+            self._nonfinite(s, first_bad(made) if isfinite(now) else "the objective")
             return
         if s.plain is not None and now > before:
             self._reject(s)
@@ -268,7 +268,7 @@ class Loop:
         unit = self.model.unit(s.U, s.trace[0].objective)
         tol = self.model.tolerance()
         plain_step, s.plain = s.plain is None, None
-        if self.online is None:
+        if len(self.batches) == 1:  # else each batch has made its own step
             self.work.commit(s.index)
             if not self._advance(s, extrapolate=improvement > tol * unit or plain_step):
                 return
@@ -278,8 +278,6 @@ class Loop:
             settled = len(s.trace) > 1 and plain_step and -small <= improvement <= tol * unit
         if settled:
             s.result, s.message = "converged", f"converged after {count(self.number)}"
-            if s.plain is not None:
-                s.U, s.plain = s.plain, None
 
     def _advance(self, s: Start, extrapolate: bool) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
