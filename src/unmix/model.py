@@ -30,7 +30,7 @@ from unmix.engine.loop import fit as run_loop
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
-from unmix.engine.trace import Fit, Step
+from unmix.engine.trace import Fit, Step, picture
 from unmix.io import pack
 
 FORMAT = 1
@@ -138,6 +138,10 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def keep(self, z: Any) -> Any:
         """What `publish` wants of a block's z, of all that `local` left."""
         return z
+
+    def sample_rows(self, shape: Shape) -> int:
+        """How many rows `init` should see of large data."""
+        return layout.sample_rows(shape)
 
     def publish(self, fit: Fit) -> None:
         """Set the fitted attributes; `fit.z` is None after an online step."""
@@ -254,10 +258,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
                 raise ValueError("the batch gave statistics that are not finite; the model was left as it was")
             seen += shape.weight
             rho = 1.0 if stats is None else self.rate(step, shape.weight, seen) if rate is None else rate
-            total = getattr(self, "total_samples", None) or seen
-            new = tree.scale(new, total / shape.weight)
-            stats = new if stats is None else tree.blend(stats, new, rho)
-            U = bare.update(U, stats)
+            new = tree.scale(new, 1.0 / shape.weight)
+            stats = new if stats is None else tree.blend(stats, new, rho)  # per row, so that n may still grow
+            U = tree.settle(bare.update(U, tree.scale(stats, self._total(seen))))
             objective = (loss + bare.penalty(U)) / shape.weight
             trace = [*getattr(self, "trace_", []), Step(step + 1, objective, 0.0, 0.0)]
             done = Fit(U, None, loss, objective, shape.weight, shape.n, shape.dtype, trace, "max_iter", "online", stats)
@@ -265,6 +268,10 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             self._finish(done)
             self._online_ = (stats, step + 1, seen)
         return self
+
+    def _total(self, seen: float) -> float:
+        """How many rows the statistics of online steps stand for: those seen so far, unless the user says."""
+        return float(getattr(self, "total_samples", None) or seen)
 
     def _fit(self, X: Any, sample_weight: Any, collect: bool) -> Fit:
         """Open the source, run the engine, publish; on an error the estimator is as it was."""
@@ -532,6 +539,11 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return model
 
     # ---------------------------------------------------------------- scikit-learn's protocol
+
+    def _html_repr(self) -> str:
+        """scikit-learn's picture of an estimator, and above it how the fit went."""
+        html: str = super()._html_repr()
+        return picture(self.trace_, self.result_) + html if hasattr(self, "trace_") else html
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")

@@ -176,7 +176,8 @@ class Loop:
     @cached_property
     def sample(self) -> Block:
         """Rows for `init`: all distinct rows of small data, a draw by global row index of large data."""
-        n, m = self.shape.n, layout.sample_rows(self.shape)
+        n = self.shape.n
+        m = min(n, self.model.sample_rows(self.shape))
         if m == n:
             return distinct(whole_block(self.source.read(0, n), self.w, self.rules))
         index = np.sort(generator(self.seed, "sample").choice(n, m, replace=False))

@@ -69,3 +69,22 @@ class Fit(NamedTuple):
     result: str
     message: str
     stats: Any
+
+
+def picture(trace: list[Step], result: str) -> str:
+    """How a fit went, as HTML: a sentence and the objective pass by pass."""
+    steps = [s for s in trace if s.accepted]
+    if not steps:
+        return ""
+    words = f"{result} after {len(trace)} pass{'es' * (len(trace) > 1)}, {trace[-1].seconds:.2g} s"
+    line = f"<div style='font:12px sans-serif;margin:4px 0'>{words}; objective {steps[-1].objective:.6g} a row"
+    values = [s.objective for s in steps]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    if len(values) > 2:
+        wide = 120 / (len(values) - 1)
+        points = " ".join(f"{i * wide:.1f},{22 - 20 * (v - low) / span:.1f}" for i, v in enumerate(values))
+        line += (
+            " <svg width='124' height='24' viewBox='-2 0 124 24' style='vertical-align:middle'>"
+            f"<polyline points='{points}' fill='none' stroke='currentColor' stroke-width='1.5'/></svg>"
+        )
+    return line + "</div>"

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-CHUNK = 512  # rows per matrix product: its K × 256 scores stay in the cache
+CHUNK = 512  # rows per matrix product: its scores stay in the cache
+SMALL = 1_000_000  # multiplications in a product that BLAS does without packing, if rows of both factors are contiguous
 UNIT = 2.0**-24  # rounding unit of float32
 TINY = 2.0**-126  # smallest normal float32: what underflow may cost
 SUM = {"contract", "reassoc"}  # the order of a sum within one row may change, what enters it may not
@@ -108,20 +109,32 @@ def nearest(x, rows, u, shift, scale, drift, labels, lower):
         b[k] = 4 * UNIT * length + (d + 8) * TINY
         half[k] = 0.5 * length - b[k]
 
-    width = min(CHUNK, rows.size)
+    chunk = min(256, SMALL // (n_centers * d) // 64 * 64)
+    small = chunk >= 128
+    if not small:
+        chunk = CHUNK
+    width = min(chunk, rows.size)
     some = np.empty((width, d), np.float32)
+    flipped = np.empty(d * width if small else 0, np.float32)
     square, rest = np.empty(width), np.empty(width)
     unscale = 1.0 / np.float64(scale) ** 2
     norm, best, second = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
     label = np.empty(width, np.int32)
     scores = np.empty(n_centers * width, np.float32)
-    for start in range(0, rows.size, CHUNK):
-        m = min(CHUNK, rows.size - start)
+    for start in range(0, rows.size, chunk):
+        m = min(chunk, rows.size - start)
         for r in range(m):
             square[r] = single(x, rows[start + r], shift, scale, some, r)
             norm[r] = np.sqrt(square[r])
         products = scores[: n_centers * m].reshape(n_centers, m)
-        np.dot(centers, some[:m].T, products)
+        if small:
+            columns = flipped[: d * m].reshape(d, m)
+            for j in range(d):
+                for r in range(m):
+                    columns[j, r] = some[r, j]
+            np.dot(centers, columns, products)
+        else:
+            np.dot(centers, some[:m].T, products)
         two_lowest(products, half, a, norm[:m], best, second, label)
         for r in range(m):
             rest[r] = np.sqrt(max(0.0, square[r] * (1 - 4 * UNIT) + 2 * np.float64(second[r])) * unscale)

@@ -110,6 +110,10 @@ class PCA(Model):
         Components kept, rows seen.
     """
 
+    exempt_checks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+        "n_components=None means min(n, d) components, and repeating rows makes n larger where weighting them does not",
+    )
     sparse = True
     missing = True
     accelerate = True
@@ -185,6 +189,10 @@ class PCA(Model):
     def block_rows(self, shape: Shape) -> int | None:
         """Larger blocks where the d×d moments are large."""
         return block_rows(shape) if self.route(shape) == "moments" else None
+
+    def sample_rows(self, shape: Shape) -> int:
+        """Where moments are enough, the sample only gives their origin."""
+        return 1024 if self.route(shape) == "moments" else super().sample_rows(shape)
 
     def passes(self, route: str) -> int:
         """Enough for EM, which alone needs many: `settled` ends the other ways."""

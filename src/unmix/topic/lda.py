@@ -36,7 +36,9 @@ from unmix.engine.trace import Fit
 from unmix.model import Model
 
 LANES = 8  # topics are padded to a multiple of this, so that a row of β fills vector registers
-FIRST, GOING_ON = 10, 3  # sweeps over a document in a pass, from a fresh γ and from its last: the next pass goes on
+GOING_ON = 3  # sweeps over a document that goes on from its last γ: the next pass takes it further
+STARTING = 10  # sweeps over a document of the sample from which the fit starts
+ENOUGH = 2.0  # tokens for each number in λ, below which a first batch says too little to start from
 TINY = 1e-8  # least pseudo-count
 
 
@@ -198,7 +200,7 @@ class LatentDirichletAllocation(Model):
                 )
 
     def init(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """λ as given; for online learning at random; else from small annealed steps over the sample."""
+        """λ as given; or at random, then small annealed steps over the sample, unless it is a small first batch of many."""
         K, V = self.n_components, sample.x.shape[1]
         fixed = isinstance(self.topic_word_prior, Real)
         eta = float(self.topic_word_prior) if fixed else 1.0 / K
@@ -207,6 +209,8 @@ class LatentDirichletAllocation(Model):
         if self.components_init is not None:
             return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
         U = self._parts(rng.gamma(100.0, 0.01, (V, K)), alpha, eta)
+        if self.learning_method == "online" and sample.x.sum() < ENOUGH * U.weight.size:
+            return U
         return self._settle(U, sample, rng)
 
     def _settle(self, U: Parts, sample: Block, rng: np.random.Generator) -> Parts:
@@ -225,7 +229,7 @@ class LatentDirichletAllocation(Model):
             b = Block(x[rows], None if sample.w is None else sample.w[rows])
             if b.total == 0:
                 continue
-            stats = self._solve(U, b, FIRST, True)[1]
+            stats = self._solve(U, b, STARTING, True)[1]
             rho, eta = (t + 2.0) ** -0.7, start * (U.eta / start) ** (t / steps)
             weight = (1 - rho) * U.weight + rho * (eta + total / b.total * stats.words)
             U = self._parts(weight, U.alpha, U.eta)
@@ -234,10 +238,9 @@ class LatentDirichletAllocation(Model):
     def local(self, U: Parts, b: Block) -> Local:
         """γ of the documents, from that of the last pass where there is one and λ is updated once a pass."""
         if self.learning_method == "online":
-            b, sweeps = b._replace(z=None), self.max_doc_update_iter
-        else:
-            sweeps = min(self.max_doc_update_iter, FIRST if b.z is None else GOING_ON)
-        gamma, stats, bounds = self._solve(U, b, sweeps, True)
+            b = b._replace(z=None)
+        sweeps = self.max_doc_update_iter
+        gamma, stats, bounds = self._solve(U, b, sweeps if b.z is None else min(sweeps, GOING_ON), True)
         return Local(gamma.astype(b.x.dtype, copy=False), stats, -b.sum(bounds))
 
     def _solve(self, U: Parts, b: Block, sweeps: int, collect: bool) -> tuple[np.ndarray, Stats, np.ndarray]:
@@ -279,6 +282,11 @@ class LatentDirichletAllocation(Model):
         divergence = product - eta * elog - sum_log_gamma(weight) + gammaln(totals).sum()
         divergence += K * (V * gammaln(eta) - gammaln(V * eta))
         return Parts(weight, alpha, eta, beta, top, float(divergence))
+
+    def made_of(self, U: Parts) -> Stats:
+        """Statistics that stand for these parts, into which an online step can be blended."""
+        elog = (psi(U.alpha) - psi(U.alpha.sum())) if self.doc_topic_prior == "auto" else np.zeros(0)
+        return Stats(U.weight - U.eta, elog * self._shape.weight, self._shape.weight)
 
     def penalty(self, U: Parts) -> float:
         """Σ_k KL(q(β_k) ‖ Dir(η))."""
@@ -386,6 +394,26 @@ class LatentDirichletAllocation(Model):
         Z : ndarray of shape (n, K)
         """
         return self.fit(X, y, sample_weight=sample_weight).transform(X, normalize=normalize)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, rate: float | None = None) -> Any:
+        """Take one online step with a batch of documents, whatever `learning_method` says of `fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`; X is the new batch.
+        rate : float in (0, 1], optional
+            The weight ρ of this batch; by default (learning_offset + t)^−learning_decay.
+
+        Returns
+        -------
+        self
+        """
+        method, self.learning_method = self.learning_method, "online"
+        try:
+            return super().partial_fit(X, y, sample_weight=sample_weight, rate=rate)
+        finally:
+            self.learning_method = method
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence bound of the documents and the topics together.
