@@ -22,6 +22,8 @@ class Block(NamedTuple):
         Which cells were observed; None when all of them were.
     start : int
         Global index of the first row.
+    closing : bool
+        Whether this is the closing pass of a fit: its z is what `publish` sees.
     """
 
     x: Any
@@ -29,6 +31,7 @@ class Block(NamedTuple):
     z: Any = None
     observed: np.ndarray | None = None
     start: int = 0
+    closing: bool = False
 
     @property
     def total(self) -> float:

@@ -52,7 +52,9 @@ class DaskRunner:
         self.z.clear()
         self.new.clear()
 
-    def sweep(self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool) -> tuple[dict[int, Any], Seen]:
+    def sweep(
+        self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool = False
+    ) -> tuple[dict[int, Any], Seen]:
         """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
         self._load(runs)
         totals: dict[int, Any] = dict.fromkeys(states)
@@ -66,7 +68,7 @@ class DaskRunner:
                 past = {self.z[s, r.number] for s in order for r in group if (s, r.number) in self.z} if keep else set()
                 inputs = [self.rows[r.number] for r in group]
                 options = {"workers": [worker], "allow_other_workers": True, "pure": False}
-                both = self.client.submit(_sweep_group, model, inputs, order, state, list(past), keep, **options)
+                both = self.client.submit(_sweep_group, model, inputs, order, state, list(past), keep, closing, **options)
                 pairs.append((group, both, self.client.submit(_first, both, **options)))
             for group, both, sums in pairs:
                 for run, (result, look) in zip(group, sums.result(), strict=True):
@@ -173,7 +175,7 @@ def _make_rows(run: Run, x: Any, w: np.ndarray | None, rules: Rules) -> Rows:
 
 
 def _sweep_group(
-    model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool
+    model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool, closing: bool
 ) -> Any:
     """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
     before: dict[tuple[int, int], Any] = {}
@@ -184,7 +186,7 @@ def _sweep_group(
         for rows in inputs:
             index = rows.run.number
             past_z: list[Any] | None = [before.get((s, index)) for s in order] if keep else None
-            out = sweep(model, rows, states, past_z, keep)
+            out = sweep(model, rows, states, past_z, keep, closing)
             sums.append((out.sums, out.seen))
             for s, blocks in zip(order, out.z or (), strict=False):
                 z[s, index] = blocks

@@ -350,7 +350,7 @@ class Loop:
             loss = float(model.local(best.U, Block(self.moments)).loss)
         else:
             keep = wanted or model.stateful
-            totals, seen = self.work.sweep(model, {best.index: best.U}, self.runs, keep)
+            totals, seen = self.work.sweep(model, {best.index: best.U}, self.runs, keep, closing=True)
             self._check_columns(seen)
             loss = totals[best.index][1]
             if wanted:

@@ -126,14 +126,17 @@ class Swept(NamedTuple):
     seen: Seen
 
 
-def sweep(model: Any, rows: Rows, states: list[Any], z: list[list[Any]] | None, keep: bool) -> Swept:
+def sweep(
+    model: Any, rows: Rows, states: list[Any], z: list[list[Any]] | None, keep: bool, closing: bool = False
+) -> Swept:
     """One pass of several sets of parts over one run: each block is read once and used by all of them."""
     states = [tree.settle(U, rows.x.dtype) for U in states]
     sums: list[Any] = [None] * len(states)
     new: list[list[Any]] = [[] for _ in states]
     for i, b in enumerate(rows.blocks()):
         for s, U in enumerate(states):
-            out = model.local(U, b if z is None or z[s] is None else b._replace(z=z[s][i]))
+            before = None if z is None or z[s] is None else z[s][i]
+            out = model.local(U, b._replace(z=before, closing=closing))
             pair = (out.stats, float(out.loss))
             sums[s] = tree.double(pair) if sums[s] is None else tree.add_into(sums[s], pair)
             if keep:

@@ -42,14 +42,16 @@ class Runner:
 
     # -- one pass --
 
-    def sweep(self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool) -> tuple[dict[int, Any], Seen]:
+    def sweep(
+        self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool = False
+    ) -> tuple[dict[int, Any], Seen]:
         """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
         order, totals = list(states), dict.fromkeys(states)
         seen = Seen(False, np.zeros(self.source.d, bool))
 
         def one(rows: Rows) -> Swept:
             before = [self.z.get((s, rows.run.number)) for s in order] if keep else None
-            return sweep(model, rows, [states[s] for s in order], before, keep)
+            return sweep(model, rows, [states[s] for s in order], before, keep, closing)
 
         for run, out in zip(runs, self._map(one, runs), strict=True):
             for s, pair in zip(order, out.sums, strict=True):

@@ -416,10 +416,10 @@ def rotate(W: np.ndarray, noise: np.ndarray, method: str | None) -> np.ndarray:
     return T * canonical(np.linalg.solve(T, W))
 
 
-def orthomax(L: np.ndarray, gamma: float, tol: float = 1e-9, max_iter: int = 500) -> np.ndarray:
+def orthomax(L: np.ndarray, gamma: float, tol: float = 1e-9, steps: int = 500) -> np.ndarray:
     """The orthogonal T that maximises Σ (LT)⁴ − γ/d Σ_a (Σ_j (LT)²_ja)²: varimax for γ = 1, quartimax for γ = 0."""
     T, before = np.eye(L.shape[1]), 0.0
-    for _ in range(max_iter):
+    for _ in range(steps):
         B = L @ T
         u, s, vt = np.linalg.svd(L.T @ (B**3 - gamma / len(B) * B * np.einsum("ja,ja->a", B, B)))
         T = u @ vt

@@ -39,6 +39,7 @@ DUAL = 100.0  # how much larger than `tol` the relative dual residual may be
 START = 6.0  # the first pass clips X at so many medians of |x|
 WINDOW, SETTLING = 20, 3  # passes over which the fall of R is measured, after so many at a new penalty
 SLOW = 0.95  # a fall per pass that is no reason to try another penalty
+STEPS = 1000  # of the iteration for new rows
 TRIALS = 30  # of other penalties; then the last stays, so that the iteration converges
 SMALL = 64  # columns up to which the exact decomposition costs nothing
 
@@ -60,8 +61,7 @@ class Search(NamedTuple):
 class Parts(NamedTuple):
     """`axes[:rank]` is V; all axes are Q, unless the `whole` Gram matrix is collected (Q = I, then not kept).
 
-    `mu` and `ratio` are μ⁺ and μ/μ⁺ of the coming pass; `primal` and `dual` the relative residuals of the one before;
-    `last` asks for the rows' scores and sparse part.
+    `mu` and `ratio` are μ⁺ and μ/μ⁺ of the coming pass; `primal` and `dual` the relative residuals of the one before.
     """
 
     axes: np.ndarray
@@ -75,7 +75,6 @@ class Parts(NamedTuple):
     primal: float
     dual: float
     step: int
-    last: bool
     seed: int
     search: Search
 
@@ -90,7 +89,7 @@ class Stats(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """What a row keeps: m, and in the last pass its scores and its sparse part too."""
+    """What a row keeps: m, and in the closing pass its scores and its sparse part too."""
 
     m: np.ndarray
     scores: np.ndarray
@@ -215,7 +214,7 @@ class RobustPCA(Model):
         axes = np.zeros((0, d)) if whole else rng.normal(scale=d**-0.5, size=(width, d))
         none = np.zeros(0)
         return Parts(
-            axes, 0, none, none, whole, float(lam), float(mu), 1.0, 1.0, 1.0, 0, False, int(rng.integers(2**31)),
+            axes, 0, none, none, whole, float(lam), float(mu), 1.0, 1.0, 1.0, 0, int(rng.integers(2**31)),
             Search(),
         )  # fmt: skip
 
@@ -228,13 +227,13 @@ class RobustPCA(Model):
         scores = self.encode(U, b) if b.z is None else (b.z.m @ V.T) * U.shrink
         low = scores @ V
         m = low.copy() if b.z is None else b.z.m
-        sparse = np.empty((n, d) if U.last else (0, 0), x.dtype)
+        sparse = np.empty((n, d) if b.closing else (0, 0), x.dtype)
         ratio, cut = np.full(n, U.ratio, x.dtype), np.full(n, U.lam / U.mu, x.dtype)
         sums = split(x, mask(b), m, ratio, cut, RELAX, low, sparse)
         new = low  # the kernel has put m⁺ in its place
         gram = b.weighted(new).T @ new if U.whole else b.weighted(new @ U.axes.T).T @ new
         residual, dual, data, absolute = (b.sum(v) for v in sums.T)
-        z = Hidden(new, scores, sparse) if U.last else Hidden(new, scores[:, :0], sparse.reshape(n, 0))
+        z = Hidden(new, scores, sparse) if b.closing else Hidden(new, scores[:, :0], sparse.reshape(n, 0))
         return Local(z, Stats(gram, residual, dual, data), U.lam * absolute)
 
     def update(self, U: Parts, stats: Stats) -> Parts:
@@ -253,11 +252,10 @@ class RobustPCA(Model):
             kept = np.concatenate([kept, fresh / np.linalg.norm(fresh, axis=1, keepdims=True)])
         mu, search = self._next_mu(U, stats, float(np.sqrt(primal * dual)))
         step, sigma = U.step + 1, sigma[:rank]
-        new = Parts(
+        return Parts(
             np.ascontiguousarray(kept), rank, 1.0 - 1.0 / (U.mu * sigma), sigma - 1.0 / U.mu, whole, U.lam, mu,
-            U.mu / mu, float(primal), float(dual), step, False, U.seed, search,
+            U.mu / mu, float(primal), float(dual), step, U.seed, search,
         )  # fmt: skip
-        return new._replace(last=self.settled(new) or step >= self.max_iter)
 
     def penalty(self, U: Parts) -> float:
         """‖L‖_*."""
@@ -278,7 +276,7 @@ class RobustPCA(Model):
         self.primal_residual_, self.dual_residual_ = U.primal, U.dual
         for name in ("low_rank_", "sparse_"):
             self.__dict__.pop(name, None)
-        if fit.z is not None and U.last:
+        if fit.z is not None:
             self.low_rank_ = fit.z.scores @ self.components_.astype(fit.z.scores.dtype)
             self.sparse_ = fit.z.sparse
 
@@ -294,7 +292,7 @@ class RobustPCA(Model):
         cut = (START * medians(b)).astype(x.dtype)
         ratio, m, no = np.ones_like(cut), np.clip(x, -cut[:, None], cut[:, None]), np.empty((0, 0), x.dtype)
         going = np.ones(len(x), bool)
-        for _ in range(self.max_iter):
+        for _ in range(STEPS):
             current = m @ V.T
             scores[rows[going]] = current[going]  # a row that is done stays as it is, whatever rows are beside it
             new = current @ V
