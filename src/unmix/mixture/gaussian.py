@@ -247,11 +247,10 @@ class GaussianMixture(DensityMixin, Model):
         """(z, log p, moments) of a block, the fastest way that the numbers and the missing cells allow."""
         kind = self.covariance_type
         G = rows.Gaussians(kind, U.weights, U.means, U.covariances, U.factors, U.natural)
-        matrix = kind in ("full", "tied")
-        if b.observed is not None and matrix:
+        if b.observed is not None and kind in ("full", "tied"):
             return _missing(G, b, U.shift, moments)
         error = np.finfo(b.x.dtype).eps * float(U.spread)
-        narrow = kind != "full" or b.x.shape[1] <= 8 or (len(U.weights) >= 4 and b.x.shape[1] <= 64)
+        narrow = kind != "full" or b.x.shape[1] <= min(128, 24 + 8 * len(U.weights))  # where features were measured ahead
         if b.observed is None and narrow and error <= LIMIT[b.x.dtype.name]:
             return rows.by_features(G, b.x, U.shift, b.w, moments)
         return rows.by_components(G, b.x, U.shift, b.w, b.observed, moments)

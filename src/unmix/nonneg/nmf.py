@@ -83,7 +83,7 @@ def parts(loads: np.ndarray, kkt: float = np.inf) -> Parts:
 
 
 class Start:
-    """`init` is a parameter and a method of the contract: the attribute is the method, `get_params` has the parameter."""
+    """`init` is a parameter and a method of the contract: the attribute is the method, `get_params` has the other."""
 
     def __get__(self, model: Any, owner: type) -> Any:
         """Return the method that makes the first parts."""
@@ -254,11 +254,11 @@ class NMF(Model):
                 raise ValueError("components_init must be finite, not negative and not all zero")
 
     def block_rows(self, shape: Shape) -> int | None:
-        """For CSR, rows with some eight nonzeros a column: with fewer, adding up (d, k) statistics would cost as much."""
+        """For CSR, rows with some sixteen nonzeros a column: adding up (d, k) statistics costs little beside them."""
         if not (shape.sparse and shape.nbytes):
             return None
         nonzeros = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
-        return int(np.clip(8 * shape.d / nonzeros, 256, max(256, -(-shape.n // 8))))
+        return int(np.clip(16 * shape.d / nonzeros, 256, max(256, -(-shape.n // 8))))
 
     def unit(self, U: Parts, first: float) -> float:
         """A tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it."""
@@ -391,20 +391,22 @@ class NMF(Model):
         loads = U.loads
         _, _, u1, u2 = self._penalties(len(loads))
         l1, l2 = s.n * u1, s.n * u2
-        D = np.maximum(s.m - s.E if self._kl else loads @ s.A - s.E, 0)
+        complete = not s.E.any()
+        D = s.m if self._kl else loads @ s.A
+        if not complete:
+            D = np.maximum(D - s.E, 0)
         slope = D - s.B
         if l1 or l2:
             slope += l1 + l2 * loads
-        size = np.vdot(loads, s.B)
-        kkt = np.vdot(loads, np.abs(slope)) - loads.mean(axis=0) @ np.minimum(slope, 0).sum(axis=0)
+        down, size = np.minimum(slope, 0), np.vdot(loads, s.B)
+        kkt = np.vdot(loads, slope) - 2 * np.vdot(loads, down) - loads.mean(axis=0) @ down.sum(axis=0)
         kkt = float(kkt / size) if size > 0 else 0.0
         if self._kl:
             D = np.broadcast_to(D + l1, loads.shape)
             r = np.divide(2 * s.B, D + np.sqrt(D * D + 4 * l2 * loads * s.B), out=np.ones_like(loads), where=D > 0)
             new = loads * relaxed(r, RELAX if l2 == 0 else 0.0)
             return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
-        complete = not s.E.any()
-        G, C = s.A + l2 * np.eye(len(s.A)), s.B + s.E - l1
+        G = s.A + l2 * np.eye(len(s.A))
         if self.solver == "mu":
             new = loads
             for _ in range(10 if complete else 1):
@@ -413,7 +415,7 @@ class NMF(Model):
             return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
         from unmix.kernels.nmf_hals import hals
 
-        new = loads.copy()
+        new, C = loads.copy(), s.B if complete and not l1 else s.B + s.E - l1
         hals(G, C, new, 12, 0.1, STRETCH)
         if not complete:
             new = better(loads, new, G, C, D + l1 + l2 * loads, slope)
