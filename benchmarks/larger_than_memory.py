@@ -20,14 +20,14 @@ MODELS = {
     "GaussianMixture": "unmix.GaussianMixture(8, max_iter=5, random_state=0)",
     "NMF": "unmix.NMF(10, init='random', max_iter=5, random_state=0)",
 }
-CHILD = """
+CHILD = r"""
 import json, re, sys, time, warnings
 import unmix
 warnings.simplefilter("ignore")
 begin = time.perf_counter()
 model = {model}.fit(sys.argv[1])
 peak = 1024 * int(re.search(r'VmHWM:\s+(\d+)', open("/proc/self/status").read())[1])  # of this process alone
-print(json.dumps({{"peak": peak, "seconds": time.perf_counter() - begin, "passes": model.n_iter_, "result": model.result_}}))
+print(json.dumps({{"peak": peak, "seconds": time.perf_counter() - begin, "passes": model.n_iter_}}))
 """
 
 
@@ -69,7 +69,9 @@ def run(gigabytes: float = 4.0, limit: float = 1.5) -> bool:
             peak = r["peak"] / 1e9
             good &= peak < limit
             verdict = "ok" if peak < limit else "TOO MUCH"
-            print(f"{name:16} peak {peak:.2f} GB (limit {limit})  {r['passes']} passes, {r['seconds']:.0f} s  {verdict}")
+            print(
+                f"{name:16} peak {peak:.2f} GB (limit {limit}), {r['passes']} passes, {r['seconds']:.0f} s: {verdict}"
+            )
     finally:
         shutil.rmtree(folder)
     return good

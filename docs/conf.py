@@ -30,12 +30,14 @@ def model_page(name, cls):
     """The equations, what the model takes, its exemptions with their reasons, and its parameters."""
     equations = inspect.cleandoc(sys.modules[cls.__module__].__doc__)
     lines = [f"# {name}", "", "```text", equations, "```", ""]
-    lines += ["| missing cells | sparse | non-negative X only | keeps z between passes | accelerated |", "|:-:|:-:|:-:|:-:|:-:|"]
+    lines += ["| missing cells | sparse | non-negative X only | keeps z between passes | accelerated |"]
+    lines += ["|:-:|:-:|:-:|:-:|:-:|"]
     flags = (cls.missing, cls.sparse, cls.nonnegative, cls.stateful, cls.accelerate)
     lines += ["| " + " | ".join(map(yes, flags)) + " |", ""]
     for what, why in {**cls.exempt, **cls.exempt_checks}.items():
         lines += [f"- *Exempt from* `{what}`: {why}"]
-    lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}", "   :members:", "   :inherited-members: Model", "```"]
+    lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]
+    lines += ["   :members:", "   :inherited-members: Model", "```"]
     return "\n".join(lines)
 
 

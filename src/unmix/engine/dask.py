@@ -68,7 +68,8 @@ class DaskRunner:
                 past = {self.z[s, r.number] for s in order for r in group if (s, r.number) in self.z} if keep else set()
                 inputs = [self.rows[r.number] for r in group]
                 options = {"workers": [worker], "allow_other_workers": True, "pure": False}
-                both = self.client.submit(_sweep_group, model, inputs, order, state, list(past), keep, closing, **options)
+                task = (model, inputs, order, state, list(past), keep, closing)
+                both = self.client.submit(_sweep_group, *task, **options)
                 pairs.append((group, both, self.client.submit(_first, both, **options)))
             for group, both, sums in pairs:
                 for run, (result, look) in zip(group, sums.result(), strict=True):

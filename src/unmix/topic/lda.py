@@ -10,12 +10,12 @@ Loss and penalty are minus the evidence bound: loss = −Σ_i E[log p(x_i, θ_i 
 Σ_k KL(q(β_k) ‖ Dir(η)). Each document goes on from the γ of the last pass, so every step is coordinate ascent on one
 bound, which therefore never falls.
 
-From which start decides how good the optimum is. A document that has once settled on a few topics keeps them, so settling
-against random topics is costly: on 10 000 planted documents it left a perplexity of 3900 where 2300 is the truth's. So
-each topic leans towards one of K documents that are unlike each other, and from there small steps over a sample are taken,
-each from a fresh γ, few sweeps long, with η falling from 1.
+From which start decides how good the optimum is. A document that has once settled on a few topics keeps them, so it
+must not settle against random ones: on 10 000 planted documents that left a perplexity of 3900 where the truth has 2300.
+So each topic leans towards one of K documents that are unlike each other, and from there small steps over a sample are
+taken, each from a fresh γ, few sweeps long, with η falling from 1.
 
-Blei, Ng & Jordan (2003); online: Hoffman, Blei & Bach (2010); priors: Minka (2000); held-out words: Wallach et al. (2009).
+Blei, Ng & Jordan (2003); online: Hoffman, Blei & Bach (2010); priors: Minka (2000); held-out words: Wallach et al. (2009)
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TINY = 1e-8  # least pseudo-count
 
 
 class Parts(NamedTuple):
-    """λ word by word, the priors, and what follows from λ: β = exp(E[log β]) / e^top, padded; Σ_k KL(q(β_k) ‖ Dir(η))."""
+    """λ word by word, the priors, and what follows: β = exp(E[log β]) / e^top, padded; Σ_k KL(q(β_k) ‖ Dir(η))."""
 
     weight: np.ndarray
     alpha: np.ndarray
@@ -190,7 +190,7 @@ class LatentDirichletAllocation(Model):
             given = np.asarray(alpha, dtype=np.float64)
             if given.shape != (K,) or not (given > 0).all():
                 raise ValueError(
-                    f"doc_topic_prior of shape {given.shape}: give one positive number, or {K} of them, one for each topic"
+                    f"doc_topic_prior of shape {given.shape}: give a positive number, or {K} of them, one a topic"
                 )
         if self.components_init is not None:
             start = np.asarray(self.components_init, dtype=np.float64)
@@ -272,7 +272,7 @@ class LatentDirichletAllocation(Model):
         alpha = U.alpha
         if stats.elog.size and stats.documents > 0:
             alpha = learn_alpha(alpha, stats.elog / stats.documents)
-        return self._parts(U.eta + np.maximum(stats.words, 0.0), alpha, U.eta, learn=self.topic_word_prior == "auto")
+        return self._parts(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
 
     def _parts(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
         """The parts that λ makes."""
@@ -576,7 +576,7 @@ def learn_alpha(alpha: np.ndarray, elog: np.ndarray) -> np.ndarray:
 
 
 def learn_eta(elog: float, n_words: int) -> float:
-    """Return the η that maximises log Γ(Vη) − V log Γ(η) + V η elog: where ψ(η) − ψ(Vη), which rises with η, is elog."""
+    """Return the η that maximises log Γ(Vη) − V log Γ(η) + V η elog: where ψ(η) − ψ(Vη), which rises, is elog."""
 
     def slope(log_eta: float) -> float:
         return float(psi(np.exp(log_eta)) - psi(n_words * np.exp(log_eta)) - elog)
