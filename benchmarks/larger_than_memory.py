@@ -1,4 +1,6 @@
-"""A Parquet folder of some gigabytes, fitted with little memory: `python -m benchmarks.larger_than_memory [GB] [limit GB]`.
+"""A Parquet folder of some gigabytes, fitted with little memory.
+
+`python -m benchmarks.larger_than_memory [GB] [limit GB]`
 
 Each model is fitted in a process of its own; what is printed is the peak of that process's resident memory.
 """

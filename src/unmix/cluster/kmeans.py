@@ -183,9 +183,13 @@ class KMeans(ClusterMixin, Model):
         return int(self.n_init)
 
     def block_rows(self, shape: Shape) -> int:
-        """Enough rows that their distances outweigh adding up the statistics, which are as large as the centres."""
+        """More than most: kernels cut a block into chunks that fit the cache, and statistics are as large as the centres."""
         least = 4096 if shape.sparse else min(2048, (32 << 20) // (shape.d * shape.dtype.itemsize))
-        return max(layout.block_rows(shape), least)
+        return max(4 * layout.block_rows(shape), least)
+
+    def keep(self, z: Rows) -> np.ndarray:
+        """Labels are published, bounds are not."""
+        return z.label
 
     def first(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First centres, and the origin and scale of the data."""
@@ -315,7 +319,7 @@ class KMeans(ClusterMixin, Model):
         self.inertia_ = float(fit.loss)
         self.__dict__.pop("labels_", None)
         if fit.z is not None:
-            self.labels_ = fit.z.label
+            self.labels_ = fit.z
 
     @property
     def _n_features_out(self) -> int:
@@ -359,20 +363,6 @@ class KMeans(ClusterMixin, Model):
         if label.dtype.kind not in "iu" or label.min(initial=0) < 0 or label.max(initial=0) >= self.n_clusters:
             raise ValueError(f"labels must be integers from 0 to {self.n_clusters - 1}: give what predict returns")
         return self.cluster_centers_[label]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centre of each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`, with the same columns.
-
-        Returns
-        -------
-        labels : ndarray of int32 of shape (n,)
-        """
-        return np.asarray(self._rows("assign", X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the weighted sum of squared distances to the nearest centre.

@@ -186,7 +186,10 @@ def _sweep_group(
     with one_blas_thread:
         for rows in inputs:
             index = rows.run.number
-            past_z: list[Any] | None = [before.get((s, index)) for s in order] if keep else None
+            past_z: list[Any] | None = None
+            if keep:  # what came from another worker may lie anyhow in memory
+                found = (before.get((s, index)) for s in order)
+                past_z = [blocks and [tree.settle(z) for z in blocks] for blocks in found]
             out = sweep(model, rows, states, past_z, keep, closing)
             sums.append((out.sums, out.seen))
             for s, blocks in zip(order, out.z or (), strict=False):

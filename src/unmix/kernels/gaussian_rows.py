@@ -84,7 +84,7 @@ def natural(kind: str, weights: np.ndarray, means: np.ndarray, factors: np.ndarr
 
 
 def spread(kind: str, means: np.ndarray, covariances: np.ndarray, factors: np.ndarray) -> float:
-    """Sum of the absolute terms of x' Λ_k x for an x of the size that is typical of component k; the largest of all k."""
+    """Sum of the absolute terms of x' Λ_k x for an x of the size that is typical of component k; the largest."""
     d = means.shape[1]
     if kind in ("full", "tied"):
         variance = np.diagonal(covariances, axis1=-2, axis2=-1)

@@ -41,7 +41,7 @@ from unmix.model import Model
 DEAD = 1e-12  # share of the weight below which a component holds nothing
 RESETS = 3
 INFEASIBLE = 1e-5  # a variance below −1e-5 of the mean square is more than rounding
-LIMIT = {"float32": 2e-4, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
+LIMIT = {"float32": 1e-3, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
 
 
 class Parts(NamedTuple):
@@ -250,7 +250,7 @@ class GaussianMixture(DensityMixin, Model):
         if b.observed is not None and kind in ("full", "tied"):
             return _missing(G, b, U.shift, moments)
         error = np.finfo(b.x.dtype).eps * float(U.spread)
-        narrow = kind != "full" or b.x.shape[1] <= min(128, 24 + 8 * len(U.weights))  # where features were measured ahead
+        narrow = kind != "full" or b.x.shape[1] <= min(128, 24 + 8 * len(U.weights))  # measured: where features win
         if b.observed is None and narrow and error <= LIMIT[b.x.dtype.name]:
             return rows.by_features(G, b.x, U.shift, b.w, moments)
         return rows.by_components(G, b.x, U.shift, b.w, b.observed, moments)

@@ -54,6 +54,7 @@ class Effort(NamedTuple):
     tol: float
 
 
+FIRST = Effort(1, 0.0, 1, 0.0)  # with first parts: z solved from a mere guess would leave some of them unused
 COLD = Effort(100, 1e-3, 20, 0.0)  # the first z of a row
 WARM = Effort(8, 0.1, 3, 0.0)  # one that the last pass left
 EXACT = Effort(10_000, 1e-9, 2_000, 1e-7)  # the rows of `transform`
@@ -64,7 +65,7 @@ class Parts(NamedTuple):
 
     loads: np.ndarray  # (d, k)
     gram: np.ndarray  # (k, k) U Uᵀ
-    kkt: float  # how far from stationary the parts were that these were made from
+    kkt: float  # how far from stationary the parts were that these were made from; −1 for first parts
 
 
 class Stats(NamedTuple):
@@ -77,7 +78,7 @@ class Stats(NamedTuple):
     E: np.ndarray
 
 
-def parts(loads: np.ndarray, kkt: float = np.inf) -> Parts:
+def parts(loads: np.ndarray, kkt: float = -1.0) -> Parts:
     """Parts with their Gram matrix."""
     return Parts(loads, loads.T @ loads, kkt)
 
@@ -289,13 +290,13 @@ class NMF(Model):
             loads = np.sqrt(level) * nndsvd(x, k, kind, rng)
         if self._multiplicative:  # a zero would stay
             loads = np.maximum(loads, 1e-6 * loads.mean(axis=0) + EPS * loads.mean())
-        return parts(loads, 1.0)
+        return parts(loads)
 
     # ---------------------------------------------------------------- local
 
     def local(self, U: Parts, b: Block) -> Local:
         """Work on z from where the last pass left it."""
-        return self._local(U, b, COLD if b.z is None else WARM)
+        return self._local(U, b, WARM if b.z is not None else FIRST if U.kkt < 0 else COLD)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in parts that sum to one."""
@@ -323,7 +324,7 @@ class NMF(Model):
         if self.solver == "mu":
             z = multiply(b, U, C, effort, l1, l2)
         else:
-            z = np.zeros_like(C) if b.z is None else b.z.copy()
+            z = uniform(b, U, C) if b.z is None else b.z.copy()
             tail = effort.sweeps, real(effort.ratio), real(0 if b.z is None else STRETCH)
             if b.observed is None:
                 hals(U.gram + real(l2) * np.eye(len(U.gram), dtype=x.dtype), C - real(l1), z, *tail)
@@ -416,7 +417,7 @@ class NMF(Model):
         from unmix.kernels.nmf_hals import hals
 
         new, C = loads.copy(), s.B if complete and not l1 else s.B + s.E - l1
-        hals(G, C, new, 12, 0.1, STRETCH)
+        hals(G, C, new, *((1, 0.0, 0.0) if U.kkt < 0 else (12, 0.1, STRETCH)))
         if not complete:
             new = better(loads, new, G, C, D + l1 + l2 * loads, slope)
         return parts(new, kkt)
@@ -491,29 +492,29 @@ def ratios(x: np.ndarray, z: np.ndarray, loads: np.ndarray) -> np.ndarray:
     return np.divide(x, np.maximum(y, np.finfo(x.dtype).tiny, out=y), out=y)
 
 
+def predicted(U: Parts, z: np.ndarray, observed: np.ndarray | None) -> np.ndarray:
+    """(z U) Uᵀ over the observed cells."""
+    return z @ U.gram if observed is None else np.where(observed, z @ U.loads.T, z.dtype.type(0)) @ U.loads
+
+
+def uniform(b: Block, U: Parts, C: np.ndarray) -> np.ndarray:
+    """First z: as much of every part, as much as fits x best."""
+    one = predicted(U, np.ones_like(C), b.observed).sum(axis=1, keepdims=True)
+    return np.repeat(C.sum(axis=1, keepdims=True) / np.where(one > 0, one, 1), C.shape[1], axis=1)
+
+
 def multiply(b: Block, U: Parts, C: np.ndarray, effort: Effort, l1: float, l2: float) -> np.ndarray:
     """Multiplicative steps of z for the squared error:  z ← z C / (z G + l2 z + l1), G over the observed cells."""
-    real, loads = C.dtype.type, U.loads
-
-    def predicted(z: np.ndarray, rows: Any) -> np.ndarray:
-        if b.observed is None:
-            return z @ U.gram
-        return np.where(b.observed[rows], z @ loads.T, real(0)) @ loads
-
+    real = C.dtype.type
+    z = uniform(b, U, C) if b.z is None else b.z.copy()
     rows = np.arange(len(C))
-    if b.z is None:
-        start = predicted(np.ones_like(C), rows).sum(axis=1, keepdims=True)
-        z = np.repeat(C.sum(axis=1, keepdims=True) / np.where(start > 0, start, 1), C.shape[1], axis=1)
-    else:
-        z = b.z.copy()
-    largest = C.sum(axis=1)
     for _ in range(effort.repeats):
         old = z[rows]
-        D = predicted(old, rows) + real(l2) * old + real(l1)
+        D = predicted(U, old, None if b.observed is None else b.observed[rows]) + real(l2) * old + real(l1)
         r = np.divide(C[rows], D, out=np.ones_like(old), where=D > 0)
         z[rows] = np.maximum(old * relaxed(r, RELAX), real(FLOOR) * old.mean(axis=1, keepdims=True))
         moved = (np.abs(z[rows] - old) * D).sum(axis=1)
-        rows = rows[moved > effort.tol * (old * D).sum(axis=1)] if largest.any() else rows[:0]
+        rows = rows[moved > effort.tol * (old * D).sum(axis=1)]
         if not len(rows):
             break
     return z
