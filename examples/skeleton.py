@@ -89,7 +89,7 @@ class Prototypes(Model):
                 f"n_components={self.n_components} is more than the n_samples={shape.n} rows of X: take fewer"
             )
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """Rows drawn at random."""
         return Parts(sample.x[rng.choice(len(sample.x), self.n_components, replace=False)].astype(np.float64))
 

@@ -124,7 +124,7 @@ def test_weights_count_in_the_fit(problem):
     init = X[:3]
 
     class Fixed(Prototypes):
-        def init(self, sample, rng):
+        def start(self, sample, rng):
             return skeleton.Parts(init)
 
     weighted = Fixed(3).fit(X, sample_weight=w).components_

@@ -40,7 +40,7 @@ def prepared(cls, X, w=None):
     model, _, _ = example(cls)
     weight = float(len(X) if w is None else w.sum())
     model._shape = Shape(X.shape[0], X.shape[1], X.dtype, False, weight, not np.isnan(X).any())
-    U = model.init(blocks(cls, X)[0], generator(0, "init"))
+    U = model.start(blocks(cls, X)[0], generator(0, "init"))
     return model, model.update(U, model.local(U, blocks(cls, X)[0]).stats)
 
 

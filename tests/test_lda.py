@@ -26,7 +26,7 @@ def corpus(n=200, V=60, K=5, length=50, seed=0, sharp=0.1):
 def prepared(X, weight, **params):
     model = LatentDirichletAllocation(len(weight), components_init=weight, **params)
     model._shape = Shape(*X.shape, X.dtype, False, float(len(X)))
-    return model, model.init(Block(X), np.random.default_rng(0))
+    return model, model.start(Block(X), np.random.default_rng(0))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The contract of a model, and the estimator written once.
 
-A model is one file: hyper-parameters in `__init__`, and the pure methods `init`, `local`, `update`, with `publish` for
+A model is one file: hyper-parameters in `__init__`, and the pure methods `start`, `local`, `update`, with `publish` for
 the names that users know. Everything that users call is here.
 """
 
@@ -39,7 +39,7 @@ FORMAT = 1
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
     """Base of all models: X ≈ Z U.
 
-    A subclass states what kind of model it is through the class attributes below and implements `init`, `local`,
+    A subclass states what kind of model it is through the class attributes below and implements `start`, `local`,
     `update` and `publish`; the other methods of the contract have defaults.
 
     Attributes
@@ -79,7 +79,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """How the data are used: "rows", "moments" (their moments are enough) or "direct" (a closed form)."""
         return "rows"
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Any:
+    def start(self, sample: Block, rng: np.random.Generator) -> Any:
         """First parts, from a sample of the rows."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """How many starts a fit makes."""
         n = getattr(self, "n_init", 1)
         if n == "auto":
-            init = getattr(self, "init_params", None) or self.get_params(deep=False).get("init")
+            init = getattr(self, "init_params", None) or getattr(self, "init", None)
             return 10 if isinstance(init, str) and init == "random" else 1
         return int(n)
 
@@ -140,7 +140,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return z
 
     def sample_rows(self, shape: Shape) -> int:
-        """How many rows `init` should see of large data."""
+        """How many rows `start` should see of large data."""
         return layout.sample_rows(shape)
 
     def publish(self, fit: Fit) -> None:
@@ -249,7 +249,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
                 runs = self._runs(shape)
                 if U is None:
                     sample = distinct(whole_block(source.read(0, source.n), w, self._rules(source)))
-                    U = bare.init(sample, generator(self._seed(), "init"))
+                    U = bare.start(sample, generator(self._seed(), "init"))
                 totals, _ = work.sweep(bare, {0: U}, runs, False)
             finally:
                 work.close()

@@ -65,18 +65,6 @@ class Rows(NamedTuple):
     lower: np.ndarray  # at most the distance to any other centre + drift
 
 
-class Start:
-    """`init` is scikit-learn's parameter and the contract's method: an attribute reads as the method, a parameter as set."""
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        """Return the method that makes the first parts."""
-        return self if model is None else model.first
-
-    def __set__(self, model: Any, value: Any) -> None:
-        """Keep the parameter."""
-        model.__dict__["init"] = value
-
-
 class KMeans(ClusterMixin, Model):
     """Clusters around means: minimise Σ_i w_i min_k ‖x_i − u_k‖².
 
@@ -102,7 +90,7 @@ class KMeans(ClusterMixin, Model):
     cluster_centers_ : ndarray of shape (n_clusters, d)
         The centres.
     labels_ : ndarray of int32 of shape (n,)
-        The cluster of each row, where the data are in memory.
+        The cluster of each row.
     inertia_ : float
         Weighted sum of squared distances to the nearest centre.
 
@@ -121,7 +109,7 @@ class KMeans(ClusterMixin, Model):
     sparse = True
     missing = True
     stateful = True
-    collect = "memory"
+    collect = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -131,8 +119,6 @@ class KMeans(ClusterMixin, Model):
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    init = Start()
 
     def __init__(
         self,
@@ -151,17 +137,13 @@ class KMeans(ClusterMixin, Model):
         self.tol = tol
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
-        return super().get_params(deep) | {"init": self.__dict__["init"]}
-
     # ---------------------------------------------------------------- start
 
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, and first centres of another shape."""
         if shape.n < self.n_clusters:
             raise ValueError(f"n_samples={shape.n} should be >= n_clusters={self.n_clusters}: ask for fewer clusters")
-        init = self.__dict__["init"]
+        init = self.init
         if not isinstance(init, str) and not callable(init):
             self._check_centers(init, shape.d)
 
@@ -175,7 +157,7 @@ class KMeans(ClusterMixin, Model):
 
     def restarts(self) -> int:
         """Given centres need one start; "auto" is scikit-learn's."""
-        init = self.__dict__["init"]
+        init = self.init
         if not isinstance(init, str) and not callable(init):
             return 1
         if self.n_init == "auto":
@@ -191,7 +173,7 @@ class KMeans(ClusterMixin, Model):
         """Labels are published, bounds are not."""
         return z.label
 
-    def first(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First centres, and the origin and scale of the data."""
         x, seen, w = sample.x, sample.observed, np.ones(sample.x.shape[0]) if sample.w is None else sample.w
         count = np.maximum(w.sum() if seen is None else w @ seen, np.finfo(float).tiny)
@@ -204,7 +186,7 @@ class KMeans(ClusterMixin, Model):
             if seen is not None:
                 centered[~seen] = 0.0
             variance = w @ centered**2 / count
-        chosen = self.__dict__["init"]
+        chosen = self.init
         if callable(chosen):
             state = np.random.RandomState(rng.integers(2**31))
             rows = x if sp.issparse(x) or seen is None else centered + shift
@@ -399,7 +381,7 @@ class Cells:
 
     def __init__(self, U: Parts, b: Block) -> None:
         missing = b.observed is not None
-        if missing:
+        if b.observed is not None:
             indptr = np.concatenate([[0], np.cumsum(b.observed.sum(axis=1))])
             self.rows = indptr, np.nonzero(b.observed)[1], b.x[b.observed]
         else:
@@ -429,7 +411,7 @@ def dense(x: Any) -> np.ndarray:
 
 def at_random(x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """k rows by weight, all different where there are that many."""
-    return rng.choice(len(w), k, replace=np.count_nonzero(w) < k, p=w / w.sum())
+    return rng.choice(len(w), k, replace=bool(np.count_nonzero(w) < k), p=w / w.sum())
 
 
 def plus_plus(x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -73,5 +73,5 @@ def batches(shape: Shape, rows: int, batch_rows: int | None = None) -> list[list
 
 
 def sample_rows(shape: Shape) -> int:
-    """How many rows a model's `init` sees: all of small data, some ten thousands of large data."""
+    """How many rows a model's `start` sees: all of small data, some ten thousands of large data."""
     return min(shape.n, int(np.clip((1 << 22) // shape.d, 1 << 14, 1 << 17)))

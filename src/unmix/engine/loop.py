@@ -168,14 +168,14 @@ class Loop:
         starts = []
         for i in range(self.model.restarts()):
             with one_blas_thread:
-                U = tree.settle(self.model.init(self.sample, generator(self.seed, "init", i)))
+                U = tree.settle(self.model.start(self.sample, generator(self.seed, "init", i)))
             fast = self.settings.acceleration and self.model.accelerate and len(self.batches) == 1
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
 
     @cached_property
     def sample(self) -> Block:
-        """Rows for `init`: all distinct rows of small data, a draw by global row index of large data."""
+        """Rows for `start`: all distinct rows of small data, a draw by global row index of large data."""
         n = self.shape.n
         m = min(n, self.model.sample_rows(self.shape))
         if m == n:

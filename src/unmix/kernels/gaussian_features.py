@@ -45,8 +45,8 @@ def fill(x, shift, first, kind, xt, T):
 
 
 @njit(cache=True, nogil=True)
-def log_densities(x, shift, kind, eta, z, top):
-    """Sets `top` to the largest η_k · T(x) of each row, z to all of them less the largest."""
+def log_densities(x, shift, kind, eta, least, z, top):
+    """Sets `top` to the largest η_k · T(x) of each row, z to all of them less the largest, −∞ where below `least`."""
     n, d = x.shape
     K, q = eta.shape
     r = min(ROWS, n)
@@ -64,7 +64,8 @@ def log_densities(x, shift, kind, eta, z, top):
                 m = max(m, out[i, k])
             top[first + i] = m
             for k in range(K):
-                out[i, k] -= m
+                v = out[i, k] - m
+                out[i, k] = v if v >= least else -np.inf
 
 
 @njit(cache=True, nogil=True)

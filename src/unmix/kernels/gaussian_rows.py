@@ -13,7 +13,7 @@ Rows arrive about the origin. Moments come back in float64 about the origin; sym
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,10 +97,16 @@ def spread(kind: str, means: np.ndarray, covariances: np.ndarray, factors: np.nd
     return float((means**2 * precision).sum(axis=1).max() + d)
 
 
+def least(dtype: np.dtype) -> Any:
+    """Logarithm of the least responsibility that counts: products with smaller ones are denormal, hence slow, numbers."""
+    return dtype.type(0.8 * np.log(np.finfo(dtype).tiny))
+
+
 def normalise(log_p: np.ndarray) -> np.ndarray:
     """Turn the columns of log π_k N(x | k) into responsibilities, in place; return log p(x)."""
     top = log_p.max(axis=0)
     log_p -= top
+    log_p[log_p < least(log_p.dtype)] = -np.inf
     np.exp(log_p, out=log_p)
     total = log_p.sum(axis=0)
     log_p /= total
@@ -118,7 +124,7 @@ def by_features(
     x, eta = np.ascontiguousarray(x), np.ascontiguousarray(G.natural)
     code = {"full": kernel.FULL, "diag": kernel.DIAG, "spherical": kernel.SPHERICAL, "tied": kernel.LINEAR}[G.kind]
     z, log_p = np.empty((n, K), x.dtype), np.empty(n, x.dtype)
-    kernel.log_densities(x, shift, code, eta, z, log_p)
+    kernel.log_densities(x, shift, code, eta, least(x.dtype), z, log_p)
     np.exp(z, out=z)  # NumPy's exp is vectorised, Numba's is not
     kernel.normalise(z, log_p)
     centred = x - shift if G.kind == "tied" else x

@@ -137,7 +137,7 @@ class FactorAnalysis(Model):
         """`tol` counts nats of all rows together."""
         return 1.0 / max(self._shape.weight, 1.0)
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Loadings:
+    def start(self, sample: Block, rng: np.random.Generator) -> Loadings:
         """Noise from how badly the other columns predict a column, then the best loadings for that noise."""
         d = sample.x.shape[1]
         k = d if self.n_components is None else self.n_components
@@ -251,19 +251,6 @@ class FactorAnalysis(Model):
         self.loglike_ = [-s.objective * fit.weight for s in fit.trace[1:] if s.accepted] + [-float(fit.loss)]
 
     # -- what a user may ask --
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-
-        Returns
-        -------
-        logp : ndarray of shape (n,)
-        """
-        return self._rows("log_density", X)  # type: ignore[no-any-return]
 
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, WᵀW + diag ψ.

@@ -229,7 +229,7 @@ class PCA(Model):
 
     # -- the model --
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Any:
+    def start(self, sample: Block, rng: np.random.Generator) -> Any:
         """No axes yet, or random ones for subspace iteration, or those of the filled sample for EM."""
         d = sample.x.shape[1]
         shift = mean(sample).astype(sample.x.dtype).astype(np.float64)
@@ -500,19 +500,6 @@ class PCA(Model):
         self.n_samples_ = round(n) if fit.message == "online" else fit.n_rows
 
     # -- what a user may ask --
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of each row under the Gaussian model of probabilistic PCA.
-
-        Parameters
-        ----------
-        X : anything with rows
-
-        Returns
-        -------
-        logp : ndarray of shape (n,)
-        """
-        return self._rows("log_density", X)  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density of the rows.

@@ -205,7 +205,7 @@ class RobustPCA(Model):
                 f"give at most {most}, or None"
             )
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
         d = sample.x.shape[1]
         lam = self.lam or 1.0 / np.sqrt(max(self._shape.weight, d))

@@ -179,7 +179,7 @@ class GaussianMixture(DensityMixin, Model):
 
     # ---------------------------------------------------------------- the contract
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First parts: a hard or random assignment of a sample, then the guesses that were given in their places."""
         K, d, kind = self.n_components, sample.x.shape[1], self.covariance_type
         shift = mean(sample).astype(sample.x.dtype).astype(np.float64)  # blocks in that precision subtract the same
@@ -386,20 +386,6 @@ class GaussianMixture(DensityMixin, Model):
 
     # ---------------------------------------------------------------- what users call
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely component of each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
-
-        Returns
-        -------
-        labels : ndarray of int of shape (n,)
-        """
-        return np.asarray(self._rows("assign", X))
-
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the responsibilities of the components for each row.
 
@@ -413,20 +399,6 @@ class GaussianMixture(DensityMixin, Model):
         Z : ndarray of shape (n, K)
         """
         return np.asarray(self._rows("encode", X))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of the observed cells of each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n,)
-        """
-        return np.asarray(self._rows("log_density", X))
 
     score = Model.score  # the mean log-likelihood; the mixin's is a stub
 

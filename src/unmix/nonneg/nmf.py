@@ -83,18 +83,6 @@ def parts(loads: np.ndarray, kkt: float = -1.0) -> Parts:
     return Parts(loads, loads.T @ loads, kkt)
 
 
-class Start:
-    """`init` is a parameter and a method of the contract: the attribute is the method, `get_params` has the other."""
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        """Return the method that makes the first parts."""
-        return self if model is None else model.first
-
-    def __set__(self, model: Any, value: Any) -> None:
-        """Keep the parameter."""
-        model.__dict__["init"] = value
-
-
 def relaxed(r: np.ndarray, relax: float) -> np.ndarray:
     """s(r) = r + relax (r−1) min(r, 1)."""
     return r + relax * (r - 1) * np.minimum(r, 1) if relax else r
@@ -153,8 +141,6 @@ class NMF(Model):
     nonnegative: ClassVar[bool] = True
     stateful: ClassVar[bool] = True
 
-    init = Start()  # type: ignore[assignment]
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
         "init": [StrOptions(STARTS), None],
@@ -187,7 +173,7 @@ class NMF(Model):
         l1_ratio: float = 0.0,
     ) -> None:
         self.n_components = n_components
-        self.init = init  # type: ignore[assignment]
+        self.init = init
         self.solver = solver
         self.beta_loss = beta_loss
         self.tol = tol
@@ -198,10 +184,6 @@ class NMF(Model):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
-        return super().get_params(deep) | {"init": self.__dict__["init"]}
 
     # ---------------------------------------------------------------- what the hyper-parameters mean
 
@@ -232,7 +214,7 @@ class NMF(Model):
 
     def check(self, shape: Shape) -> None:
         """Refuse combinations that have no meaning."""
-        k, init = self._size(shape.d), self.__dict__["init"]
+        k, init = self._size(shape.d), self.init
         if self._kl and self.solver in ("hals", "cd"):
             raise ValueError(
                 f"solver={self.solver!r} minimises the squared error only, not beta_loss={self.beta_loss!r}: "
@@ -267,9 +249,9 @@ class NMF(Model):
 
     # ---------------------------------------------------------------- start
 
-    def first(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """First parts. `init` in the contract."""
-        d, kind = sample.x.shape[1], self.__dict__["init"]
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """First parts."""
+        d, kind = sample.x.shape[1], self.init
         k = self._size(d)
         x, w = sample.x.astype(np.float64), sample.w
         w = np.ones(x.shape[0]) if w is None else w

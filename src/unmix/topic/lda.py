@@ -11,11 +11,11 @@ Loss and penalty are minus the evidence bound: loss = −Σ_i E[log p(x_i, θ_i 
 bound, which therefore never falls.
 
 From which start decides how good the optimum is. A document that has once settled on a few topics keeps them, so it
-must not settle against random ones: on 10 000 planted documents that left a perplexity of 3900 where the truth has 2300.
+must not settle against random ones: on 10 000 planted documents that left a perplexity of 3900, the truth's being 2300.
 So each topic leans towards one of K documents that are unlike each other, and from there small steps over a sample are
 taken, each from a fresh γ, few sweeps long, with η falling from 1.
 
-Blei, Ng & Jordan (2003); online: Hoffman, Blei & Bach (2010); priors: Minka (2000); held-out words: Wallach et al. (2009)
+Blei, Ng & Jordan (2003); online: Hoffman, Blei & Bach (2010); priors: Minka (2000); held out: Wallach et al. (2009).
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class LatentDirichletAllocation(Model):
                     "a row for each topic and a column for each word"
                 )
 
-    def init(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """λ as given; or random with a document for each topic, and small annealed steps over the sample from there.
 
         Of a small first batch of many nothing is learnt yet: λ is random.

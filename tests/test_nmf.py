@@ -1,0 +1,386 @@
+"""NMF against scikit-learn, SciPy's NNLS, and NumPy twins of its kernels."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, minimize, nnls
+from sklearn.decomposition import NMF as Peer
+
+from unmix import NMF
+from unmix.engine.block import Block
+from unmix.kernels.nmf_csr import add_transposed_times, times
+from unmix.kernels.nmf_hals import hals, masked_hals
+from unmix.kernels.nmf_kl import kl_rows
+from unmix.nonneg.nmf import parts, relaxed
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+KL = {"beta_loss": "kullback-leibler", "solver": "mu"}
+KINDS = [{}, {"solver": "mu"}, KL]
+
+
+def planted(n=150, d=20, k=3, noise=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    U = rng.gamma(2.0, 1.0, (k, d)) * (rng.random((k, d)) < 0.5)
+    Z = rng.gamma(1.0, 1.0, (n, k)) * (rng.random((n, k)) < 0.7)
+    return np.maximum(0, Z @ U + noise * rng.standard_normal((n, d))), Z, U
+
+
+def divergence(X, Y):
+    """Kullback–Leibler, cell by cell."""
+    return np.where(X > 0, X * np.log(np.where(X > 0, X, 1) / np.maximum(Y, 1e-300)), 0) - X + Y
+
+
+def penalised(X, W, H, alpha_W, alpha_H, ratio, kl):
+    """scikit-learn's objective, written out."""
+    n, d = X.shape
+    fit = divergence(X, W @ H).sum() if kl else 0.5 * ((X - W @ H) ** 2).sum()
+    fit += d * alpha_W * (ratio * W.sum() + 0.5 * (1 - ratio) * (W**2).sum())
+    return fit + n * alpha_H * (ratio * H.sum() + 0.5 * (1 - ratio) * (H**2).sum())
+
+
+def likeness(H, U):
+    """Least cosine between the planted parts and those found, matched one to one."""
+    cos = (H / np.linalg.norm(H, axis=1, keepdims=True)) @ (U / np.linalg.norm(U, axis=1, keepdims=True)).T
+    return cos[linear_sum_assignment(-cos)].min()
+
+
+# -------------------------------------------------------------------- the objective
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("penalty", [{}, {"alpha_W": 0.02, "alpha_H": 0.03, "l1_ratio": 0.4}], ids=["free", "penalty"])
+@pytest.mark.parametrize("data", ["dense", "csr", "nan", "sparse nan"])
+def test_the_objective_never_rises(kind, penalty, data):
+    X, _, _ = planted()
+    holes = np.random.default_rng(1).random(X.shape) < {"nan": 0.3, "sparse nan": 0.85}.get(data, 0)
+    X = sp.csr_array(X) if data == "csr" else np.where(holes, np.nan, X)
+    model = NMF(4, init="random", random_state=0, tol=0, max_iter=40, **kind, **penalty).fit(X)
+    objective = np.array([s.objective for s in model.trace_])
+    assert (np.diff(objective) <= 1e-10 * objective[:-1]).all()
+    assert objective[-1] < 0.9 * objective[0]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+def test_as_good_as_scikit_learn_at_convergence(kind):
+    X, _, _ = planted(noise=0.5)
+    ours = [NMF(4, init="random", random_state=s, tol=1e-6, max_iter=500, **kind).fit(X) for s in range(3)]
+    peer = [Peer(4, init="random", random_state=s, tol=1e-6, max_iter=500, **kind).fit(X) for s in range(3)]
+    best = min(p.reconstruction_err_ for p in peer)
+    assert min(m.reconstruction_err_ for m in ours) <= best * 1.0005
+    default = NMF(4, random_state=0, **kind).fit(X).reconstruction_err_
+    assert default <= Peer(4, random_state=0, **kind).fit(X).reconstruction_err_ * 1.003
+
+
+def test_no_part_is_lost_to_the_first_guess():
+    X, _, _ = planted(n=60, d=12)
+    penalty = {"alpha_W": 0.01, "alpha_H": 0.02, "l1_ratio": 0.5}
+    fits = [NMF(3, init="random", random_state=s, tol=1e-6, **penalty).fit(X) for s in range(8)]
+    objective = [m.trace_[-1].objective for m in fits]
+    assert max(objective) < 1.01 * min(objective)
+
+
+@pytest.mark.parametrize("kl", [False, True])
+def test_penalties_mean_what_scikit_learn_means(kl):
+    X, _, _ = planted(n=60, d=12)
+    penalty = {"alpha_W": 0.01, "alpha_H": 0.02, "l1_ratio": 0.5}
+    kind = KL if kl else {}
+    model = NMF(3, init="random", random_state=0, tol=1e-8, max_iter=1000, **kind, **penalty).fit(X)
+    peer = Peer(3, init="random", random_state=0, tol=1e-8, max_iter=1000, **kind, **penalty)
+    W = peer.fit_transform(X)
+    ours = penalised(X, model.transform(X), model.components_, 0.01, 0.02, 0.5, kl)
+    theirs = penalised(X, W, peer.components_, 0.01, 0.02, 0.5, kl)
+    assert ours == pytest.approx(theirs, rel=5e-3)
+    assert model.trace_[-1].objective * len(X) == pytest.approx(ours, rel=1e-4)
+    error = divergence(X, model.transform(X) @ model.components_).sum() if kl else None
+    error = np.sqrt(2 * error) if kl else np.linalg.norm(X - model.transform(X) @ model.components_)
+    assert model.reconstruction_err_ == pytest.approx(error, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+def test_published_numbers_agree(kind):
+    X, _, _ = planted()
+    model = NMF(3, random_state=0, tol=1e-6, max_iter=400, **kind).fit(X)
+    Z = model.transform(X)
+    Y = model.inverse_transform(Z)
+    np.testing.assert_allclose(Y, Z @ model.components_)
+    error = np.sqrt(2 * divergence(X, Y).sum()) if kind == KL else np.linalg.norm(X - Y)
+    assert model.reconstruction_err_ == pytest.approx(error, rel=1e-3)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
+    assert model.n_components_ == 3
+    assert (Z >= 0).all()
+    assert (model.components_ >= 0).all()
+    assert model.kkt_residual_ < 0.01
+    np.testing.assert_allclose(NMF(3, random_state=0, tol=1e-6, max_iter=400, **kind).fit_transform(X), Z)
+
+
+def test_parts_are_stationary_at_the_end():
+    X, _, _ = planted(noise=0.5)
+    model = NMF(3, random_state=0, tol=1e-14, max_iter=3000).fit(X)
+    H, W = model.components_, model.transform(X)
+    slope = W.T @ (W @ H - X)
+    scale = np.abs(W.T @ X).max()
+    assert np.abs(slope[H > 1e-8]).max() < 1e-4 * scale
+    assert slope[H <= 1e-8].min(initial=0) > -1e-4 * scale
+    assert model.kkt_residual_ < 1e-4
+
+
+def test_restarts_keep_the_best():
+    X, _, _ = planted(noise=0.5)
+    many = NMF(6, n_init=6, random_state=0, tol=1e-6).fit(X).reconstruction_err_
+    one = NMF(6, init="random", random_state=0, tol=1e-6).fit(X).reconstruction_err_  # the first of the six
+    assert many < one * (1 - 1e-6)
+
+
+# -------------------------------------------------------------------- rows of new data
+
+
+def test_transform_is_nnls():
+    X, _, _ = planted(noise=0.5)
+    model = NMF(4, random_state=0).fit(X)
+    new = np.random.default_rng(3).gamma(1.0, 1.0, (40, X.shape[1]))
+    truth = np.array([nnls(model.components_.T, row)[0] for row in new])
+    scale = np.abs(truth).max()
+    np.testing.assert_allclose(model.transform(new), truth, atol=1e-6 * scale)
+    np.testing.assert_allclose(model.transform(sp.csr_array(new)), truth, atol=1e-6 * scale)
+    np.testing.assert_allclose(model.transform(new.astype(np.float32)), truth, atol=1e-3 * scale)
+
+
+def test_transform_of_rows_with_holes_is_nnls_on_what_is_there():
+    X, _, _ = planted(noise=0.5)
+    model = NMF(4, random_state=0).fit(X)
+    new = np.random.default_rng(3).gamma(1.0, 1.0, (40, X.shape[1]))
+    new[np.random.default_rng(4).random(new.shape) < 0.4] = np.nan
+    new[7] = np.nan
+    seen = ~np.isnan(new)
+    H = model.components_.T
+    truth = [nnls(H[s], r[s])[0] if s.any() else np.zeros(4) for r, s in zip(new, seen, strict=True)]
+    np.testing.assert_allclose(model.transform(new), np.array(truth), atol=1e-6 * np.abs(truth).max())
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "nan"])
+def test_transform_minimises_the_divergence(form):
+    X, _, _ = planted(noise=0.5)
+    model = NMF(3, random_state=0, **KL).fit(X)
+    new = np.random.default_rng(3).poisson(2.0, (6, X.shape[1])).astype(float)
+    if form == "nan":
+        new[np.random.default_rng(4).random(new.shape) < 0.3] = np.nan
+    Z = model.transform(sp.csr_array(new) if form == "csr" else new)
+    for x, z in zip(new, Z, strict=True):
+        s, H = ~np.isnan(x), model.components_
+        f = lambda a, s=s, H=H, x=x: divergence(x[s], a @ H[:, s] + 1e-12).sum()  # noqa: E731
+        best = minimize(f, np.full(3, x[s].sum() / 3), bounds=[(0, None)] * 3, options={"ftol": 1e-14, "gtol": 1e-10})
+        assert f(z) <= best.fun * (1 + 1e-5)
+
+
+# -------------------------------------------------------------------- forms of the data
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+def test_csr_is_dense(kind):
+    X, _, _ = planted()
+    X[X < 0.5] = 0
+    dense = NMF(3, random_state=0, **kind).fit(X)
+    sparse = NMF(3, random_state=0, **kind).fit(sp.csr_array(X))
+    np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-6)
+    assert sparse.reconstruction_err_ == pytest.approx(dense.reconstruction_err_, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("form", ["dense", "csr", "nan"])
+def test_weights_are_repeats(kind, form):
+    X, _, _ = planted()
+    if form == "nan":
+        X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+    w = np.random.default_rng(1).integers(0, 3, len(X))
+    wrap = sp.csr_array if form == "csr" else np.asarray
+    options = {"random_state": 0, "max_iter": 15, "tol": 0.0, "alpha_W": 0.01}
+    weighted = NMF(3, **options, **kind).fit(wrap(X), sample_weight=w.astype(float))
+    repeated = NMF(3, **options, **kind).fit(wrap(np.repeat(X, w, axis=0)))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-6, atol=1e-8)
+    assert weighted.trace_[-1].objective == pytest.approx(repeated.trace_[-1].objective)
+
+
+@pytest.mark.parametrize("kind", [{}, KL], ids=["hals", "kl"])
+def test_float32(kind):
+    X, _, U = planted()
+    double = NMF(3, random_state=0, **kind).fit(X)
+    for form in (np.asarray, sp.csr_array):
+        single = NMF(3, random_state=0, **kind).fit(form(X.astype(np.float32)))
+        assert single.components_.dtype == np.float32
+        assert single.reconstruction_err_ == pytest.approx(double.reconstruction_err_, rel=1e-3)
+        assert likeness(single.components_, U) > 0.97
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("init", [None, "random", "nndsvd", "nndsvdar"])
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_the_unit_of_measurement_does_not_matter(kind, init, scale):
+    X, _, _ = planted(n=80)
+    one = NMF(3, init=init, random_state=0, max_iter=30, **kind).fit(X)
+    other = NMF(3, init=init, random_state=0, max_iter=30, **kind).fit(X * scale)
+    assert one.n_iter_ == other.n_iter_
+    np.testing.assert_allclose(other.components_, one.components_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(other.transform(X * scale), one.transform(X) * scale, rtol=1e-4, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_empty_rows_and_columns(kind, form):
+    X, _, _ = planted(n=60)
+    X[5] = 0
+    X[:, 3] = 0
+    model = NMF(3, random_state=0, tol=1e-6, max_iter=500, **kind).fit(form(X))
+    Z = model.transform(form(X))
+    assert np.isfinite(model.components_).all()
+    assert np.abs(Z[5]).max() < 1e-10
+    assert model.components_[:, 3].max() < 1e-4
+    nothing = NMF(2, init="random", random_state=0, **kind).fit(form(np.zeros((8, 5))))
+    assert np.isfinite(nothing.components_).all()
+    assert nothing.reconstruction_err_ == pytest.approx(0, abs=1e-6)
+
+
+# -------------------------------------------------------------------- missing cells
+
+
+def test_a_third_of_the_cells_missing_is_better_left_out_than_filled():
+    X, _, U = planted(n=300, d=30, k=4)
+    holes = np.random.default_rng(1).random(X.shape) < 0.3
+    seen = np.where(holes, np.nan, X)
+    model = NMF(4, init="random", n_init=4, random_state=0, tol=1e-6, max_iter=1000).fit(seen)
+    filled = np.where(holes, np.nanmean(seen, axis=0), X)
+    peer = Peer(4, random_state=0, max_iter=1000, tol=1e-6).fit(filled)
+    ours = np.linalg.norm((model.inverse_transform(model.transform(seen)) - X)[holes])
+    theirs = np.linalg.norm((peer.transform(filled) @ peer.components_ - X)[holes])
+    assert likeness(model.components_, U) > 0.99
+    assert ours < 0.2 * theirs
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_alternating_nnls_on_observed_cells_finds_nothing_better(share):
+    X, _, _ = planted(n=80, d=16, noise=0.3)
+    seen = np.random.default_rng(1).random(X.shape) >= share
+    model = NMF(3, random_state=0, tol=1e-8, max_iter=1500).fit(np.where(seen, X, np.nan))
+    H = model.components_
+    for _ in range(30):
+        W = np.array([nnls(H.T[s], x[s])[0] for x, s in zip(X, seen, strict=True)])
+        H = np.array([nnls(W[s], x[s])[0] for x, s in zip(X.T, seen.T, strict=True)]).T
+    assert model.reconstruction_err_ <= np.linalg.norm((X - W @ H)[seen]) * 1.002
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+def test_masked_local_is_the_complete_one_on_observed_columns(kind):
+    """A block whose last columns are unobserved has the z, loss and B of the block without these columns."""
+    X, _, U = planted(n=30)
+    model = NMF(3, **kind)
+    H = np.ascontiguousarray(U.T) + 0.1
+    seen = np.zeros(X.shape, bool)
+    seen[:, :12] = True
+    part = model.local(parts(H[:12].copy()), Block(X[:, :12].copy()))
+    mask = model.local(parts(H), Block(np.where(seen, X, 0), observed=seen))
+    np.testing.assert_allclose(mask.z, part.z, rtol=1e-6, atol=1e-9)
+    assert mask.loss == pytest.approx(part.loss, rel=1e-8)
+    np.testing.assert_allclose(mask.stats.B[:12], part.stats.B, rtol=1e-6, atol=1e-9)
+    expected = (mask.z @ H.T).T @ mask.z if kind != KL else np.tile(mask.z.sum(axis=0), (len(H), 1))
+    np.testing.assert_allclose(mask.stats.E, np.where(np.arange(20)[:, None] < 12, 0, expected), atol=1e-9)
+
+
+# -------------------------------------------------------------------- what is refused, what is chosen
+
+
+def test_choices():
+    X, _, U = planted()
+    assert NMF(max_iter=2).fit(X).n_components_ == X.shape[1]
+    assert NMF(init="custom", components_init=U, max_iter=2).fit(X).n_components_ == len(U)
+    assert likeness(NMF(3, solver="cd", random_state=0, max_iter=50).fit(X).components_, U) > 0.98
+    assert NMF(3, beta_loss=1, max_iter=3).fit(X).reconstruction_err_ > 0
+    with pytest.raises(ValueError, match=r"solver='hals'.*use solver='mu'"):
+        NMF(3, solver="hals", beta_loss="kullback-leibler").fit(X)
+    with pytest.raises(ValueError, match=r"min\(n, d\) = 20"):
+        NMF(30, init="nndsvd").fit(X)
+    with pytest.raises(ValueError, match="components_init"):
+        NMF(3, init="custom").fit(X)
+    with pytest.raises(ValueError, match=r"\(3, 20\)"):
+        NMF(3, init="custom", components_init=U[:, :5]).fit(X)
+    with pytest.raises(ValueError, match="Negative values"):
+        NMF(3).fit(-X)
+
+
+# -------------------------------------------------------------------- kernels and their twins
+
+
+def sweeps(G, C, Z, times):
+    Z = Z.copy()
+    for _ in range(times):
+        for q in range(len(G)):
+            Z[:, q] = np.maximum(0, Z[:, q] + (C[:, q] - Z @ G[:, q]) / G[q, q])
+    return Z
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 9])
+def test_hals_is_coordinate_descent(k):
+    rng = np.random.default_rng(0)
+    U, Z = rng.random((k, 15)), rng.random((130, k))
+    G, C = U @ U.T, rng.random((130, 15)) @ U.T
+    out = Z.copy()
+    hals(G, C, out, 3, 0.0, 0.0)
+    np.testing.assert_allclose(out, sweeps(G, C, Z, 3), rtol=1e-10, atol=1e-12)
+    far = Z.copy()
+    hals(G, C, far, 3, 0.0, 0.4)
+    twin = np.maximum(0, out + 0.4 * (out - Z))
+    f = lambda z: 0.5 * ((z @ G) * z).sum(1) - (C * z).sum(1)  # noqa: E731
+    np.testing.assert_allclose(far, np.where((f(twin) <= f(Z))[:, None], twin, out), rtol=1e-9, atol=1e-12)
+    alone = Z[70:71].copy()
+    hals(G, C[70:71].copy(), alone, 20, 0.1, 0.4)
+    crowd = Z.copy()
+    hals(G, C, crowd, 20, 0.1, 0.4)
+    assert np.array_equal(alone[0], crowd[70])  # a row does not see its neighbours
+
+
+def test_masked_hals_is_hals_on_observed_cells():
+    rng = np.random.default_rng(0)
+    U, Z, x = rng.random((15, 3)), rng.random((20, 3)), rng.random((20, 15))
+    seen = rng.random(x.shape) < 0.6
+    out = Z.copy()
+    masked_hals(np.where(seen, x, 0), seen, U, 0.1, 0.2, out, 4, 0.0, 0.0)
+    for i in range(20):
+        H = U[seen[i]]
+        twin = sweeps(H.T @ H + 0.2 * np.eye(3), (x[i, seen[i]] @ H - 0.1)[None], Z[i : i + 1], 4)
+        np.testing.assert_allclose(out[i], twin[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 4, 7])
+def test_csr_products(k):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((30, 25), density=0.2, rng=rng, format="csr")
+    U, Z = rng.random((25, k)), rng.random((30, k))
+    out, total = np.empty((30, k)), np.ones((25, k))
+    times(X.data, X.indices, X.indptr, U, out)
+    add_transposed_times(X.data, X.indices, X.indptr, Z, total)
+    np.testing.assert_allclose(out, X @ U)
+    np.testing.assert_allclose(total, 1 + X.T @ Z)
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.3, 0.2)])
+def test_kl_rows(penalty):
+    l1, l2 = penalty
+    rng = np.random.default_rng(0)
+    X = sp.random_array((30, 25), density=0.3, rng=rng, format="csr")
+    U, Z, w = rng.random((25, 6)), rng.random((30, 6)), rng.random(30)
+    relax = 0.9 if l2 == 0 else 0.0
+    out, cross = Z.copy(), np.zeros((25, 6))
+    loss = kl_rows(X.data, X.indices, X.indptr, w, U, U.sum(0), l1, l2, relax, 0.0, 3, 0.0, out, cross)
+    x, D = X.toarray(), U.sum(0) + l1
+    for _ in range(3):
+        seen = (x / (Z @ U.T)) @ U
+        Z = Z * relaxed(2 * seen / (D + np.sqrt(D**2 + 4 * l2 * Z * seen)), relax)
+    np.testing.assert_allclose(out, Z, rtol=1e-8)
+    np.testing.assert_allclose(cross, (x / (Z @ U.T)).T @ (w[:, None] * Z), rtol=1e-8)
+    assert loss == pytest.approx((w[:, None] * divergence(x, Z @ U.T)).sum())
+
+
+def test_the_relaxed_step_never_rises_above_its_bound():
+    r = np.exp(np.linspace(-8, 8, 4001))
+    s = relaxed(r, 0.9)
+    assert (s > 0).all()
+    assert (s - r * np.log(s) <= 1 + 1e-12).all()  # the bound of the divergence, 1 at the present point
+    assert (np.abs(s - 1) <= 2 * np.abs(r - 1) + 1e-12).all()  # within the reach of a quadratic bound
