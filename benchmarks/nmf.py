@@ -65,8 +65,13 @@ class NMFCase(Case):
 
         passes = 20
         if goal is not None:
-            good = lambda m: self._reached(data, m, goal)  # noqa: E731
-            passes = passes_until(model, X, MOST, good, good)
+            size = (X * X).sum() / 2 if self.loss == "frobenius" else X.sum()  # what our objective is a share of
+            near = goal.quality * float(size) / X.shape[0]
+            passes = passes_until(
+                model, X, MOST,
+                enough=lambda m: m.trace_[-1].objective <= near,
+                good=lambda m: self._reached(data, m, goal),
+            )  # fmt: skip
 
         def fit():
             m = model(passes)
@@ -116,7 +121,7 @@ class NMFCase(Case):
 
 
 def nndsvda(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The non-negative halves of the leading singular vectors, zeros filled with the mean (Boutsidis & Gallopoulos 2008)."""
+    """Non-negative halves of the leading singular vectors, zeros filled (Boutsidis & Gallopoulos 2008)."""
     from sklearn.utils.extmath import randomized_svd
 
     U, s, V = randomized_svd(X, k, random_state=0)

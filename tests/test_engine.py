@@ -471,3 +471,50 @@ def test_import_is_light():
 def test_budget():
     assert Settings(memory_budget=100).budget == 100
     assert Settings(memory_budget=0.25).budget < Settings().budget
+
+
+def test_partial_fit_after_fit_keeps_what_the_fit_found():
+    X = np.concatenate([np.random.default_rng(0).normal(c, 0.1, size=(100, 1)) for c in (0.0, 10.0, 20.0)])
+    model = unmix.KMeans(3, random_state=0).fit(X)
+    model.partial_fit(np.array([[3.0], [3.1], [2.9]]))  # fewer rows than a first batch would need are fine later
+    assert np.sort(model.cluster_centers_.ravel())[2] == pytest.approx(20, abs=0.5)
+    whole, online = unmix.PCA(1).fit(X), unmix.PCA(1)
+    for part in np.array_split(X, 5):
+        online.partial_fit(part)
+    np.testing.assert_allclose(online.explained_variance_, whole.explained_variance_)
+    assert not hasattr(unmix.RobustPCA(), "partial_fit")
+    with pytest.raises(ValueError, match="beta_loss"):
+        unmix.NMF(2, beta_loss="foo").partial_fit(np.abs(X))
+    with pytest.raises(ValueError, match="NaN only in column 0"):
+        unmix.PCA(1).partial_fit(np.full((5, 1), np.nan))
+
+
+def test_a_checkpoint_keeps_its_seed(problem, tmp_path):
+    model, X, _ = problem
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        with pytest.raises(ZeroDivisionError):
+            model.set_params(random_state=0).set_callbacks(Breaks()).fit(X)
+        with pytest.raises(ValueError, match="other parameters"):
+            model.set_params(random_state=1).set_callbacks().fit(X)
+
+
+def test_rows_without_weight_are_no_rows(problem):
+    model, X, _ = problem
+    X = X.copy()
+    X[1:, 2] = np.nan
+    w = np.ones(len(X))
+    w[0] = 0
+    with pytest.raises(ValueError, match="NaN only in column 2"):
+        model.fit(X, sample_weight=w)
+
+
+def test_new_rows_must_have_the_names_of_the_old(problem):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    model, X, _ = problem
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model.fit(frame)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(dd.from_pandas(frame[["c", "b", "a"]], npartitions=2))
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        model.fit(lambda: iter([frame[:100], frame[["c", "b", "a"]][100:]]))

@@ -25,15 +25,16 @@ from unmix.engine.block import Block, Local
 from unmix.engine.callbacks import Passes, watched
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.loop import distinct, generator, whole_block
+from unmix.engine.loop import check_columns, distinct, generator, whole_block
 from unmix.engine.loop import fit as run_loop
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
-from unmix.engine.sources import as_source
+from unmix.engine.sources import Source, as_source
 from unmix.engine.trace import Fit, Step, picture
 from unmix.io import pack
 
 FORMAT = 1
+MOST = 64 << 20  # bytes of statistics that a fitted estimator keeps for `partial_fit`
 
 
 class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
@@ -216,6 +217,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
+    @available_if(lambda self: "online" not in self.exempt)
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, rate: float | None = None) -> Any:
         """Take one online step: stats ← (1 − ρ) stats + ρ (n/|b|) stats_b, then the parts from them.
@@ -234,13 +236,18 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         if rate is not None and not 0 < rate <= 1:
             raise ValueError(f"rate={rate!r}: give a number above 0 and at most 1")
         with self._all_or_nothing():
-            first = not hasattr(self, "_online_")
-            source, w, shape = self._open(X, sample_weight, reset=first and not hasattr(self, "_parts_"))
+            self._validate_params()
+            first = not hasattr(self, "_parts_")
+            source, w, shape = self._open(X, sample_weight, reset=first)
             bare = self._bare(shape)
-            bare.check(shape)
+            U, stats, step, seen = None, None, 0, 0.0
             if first:
-                U = getattr(self, "_parts_", None)
-                stats, step, seen = None, 0, 0.0
+                bare.check(shape)
+            elif not hasattr(self, "_online_"):
+                raise ValueError(
+                    f"the statistics of this fit were too large to keep (more than {MOST >> 20} MiB), so partial_fit "
+                    "cannot go on from it: call partial_fit from the first batch on"
+                )
             else:
                 U, (stats, step, seen) = self._parts_, self._online_
             settings = get_config()
@@ -250,9 +257,11 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
                 if U is None:
                     sample = distinct(whole_block(source.read(0, source.n), w, self._rules(source)))
                     U = bare.start(sample, generator(self._seed(), "init"))
-                totals, _ = work.sweep(bare, {0: U}, runs, False)
+                totals, looked = work.sweep(bare, {0: U}, runs, False)
             finally:
                 work.close()
+            if first:
+                check_columns(looked, self._rules(source))
             new, loss = totals[0]
             if not (np.isfinite(loss) and tree.finite(new)):
                 raise ValueError("the batch gave statistics that are not finite; the model was left as it was")
@@ -260,10 +269,12 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             rho = 1.0 if stats is None else self.rate(step, shape.weight, seen) if rate is None else rate
             new = tree.scale(new, 1.0 / shape.weight)
             stats = new if stats is None else tree.blend(stats, new, rho)  # per row, so that n may still grow
-            U = tree.settle(bare.update(U, tree.scale(stats, self._total(seen))))
-            objective = (loss + bare.penalty(U)) / shape.weight
-            trace = [*getattr(self, "trace_", []), Step(step + 1, objective, 0.0, 0.0)]
-            done = Fit(U, None, loss, objective, shape.weight, shape.n, shape.dtype, trace, "max_iter", "online", stats)
+            total = tree.scale(stats, self._total(seen))
+            U = tree.settle(bare.update(U, total))
+            loss *= seen / shape.weight  # as if all rows so far were like these
+            objective = (loss + bare.penalty(U)) / seen
+            trace = [*getattr(self, "trace_", [])[-999:], Step(step + 1, objective, 0.0, 0.0)]
+            done = Fit(U, None, loss, objective, seen, round(seen), shape.dtype, trace, "max_iter", "online", total)
             self._shape = shape
             self._finish(done)
             self._online_ = (stats, step + 1, seen)
@@ -288,6 +299,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
                 )
             self._shape = bare._shape
             self.__dict__.pop("_online_", None)
+            if "online" not in self.exempt and tree.nbytes(done.stats) <= MOST:  # where partial_fit goes on from
+                self._online_ = (tree.scale(done.stats, 1.0 / done.weight), len(done.trace), done.weight)
             self._finish(done)
         self._warn(done)
         return done
@@ -355,9 +368,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             else:
                 self.feature_names_in_ = names
         else:
-            if hasattr(X, "columns") or names is None:
+            if not isinstance(X, Source) and (names is None or hasattr(X, "columns")):
                 _check_feature_names(self, X, reset=False)
-            elif hasattr(self, "feature_names_in_") and list(names) != list(self.feature_names_in_):
+            if names is not None and hasattr(self, "feature_names_in_") and list(names) != list(self.feature_names_in_):
                 raise ValueError(
                     f"The feature names should match those that were passed during fit: got {list(names)[:5]}, "
                     f"expected {list(self.feature_names_in_)[:5]}"

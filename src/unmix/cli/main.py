@@ -19,7 +19,7 @@ class Plain(click.Group):
         """Run a command; what the library says of bad input is what the person reads."""
         try:
             return super().invoke(ctx)
-        except (ValueError, TypeError, OSError, MemoryError, ImportError) as e:
+        except (ValueError, TypeError, OSError, MemoryError, ImportError, NotImplementedError) as e:
             raise click.ClickException(str(e)) from e
 
 
@@ -95,15 +95,17 @@ def fit(
         params[_k_name(cls) or "k"] = k
     if "random_state" in cls._get_param_names():
         params.setdefault("random_state", seed)
+    target = Path(out) if out else Path(file.rstrip("/")).with_suffix(".unmix")
+    if not target.parent.is_dir():
+        raise ValueError(f"--out {str(target)!r}: the folder {str(target.parent)!r} does not exist; create it first")
     chosen, w = _columns(file, columns, weights)
     estimator = cls(**params)
     source = as_source(file, columns=chosen)
     with unmix.config(progress="auto", n_jobs=threads, checkpoint=checkpoint):
         estimator.fit(source, sample_weight=w)
-    target = Path(out) if out else Path(file.rstrip("/")).with_suffix(".unmix")
     estimator.save(target)
     _summary(estimator, target.name)
-    _console().print(f"\nkept in [bold]{target}[/bold]; next:  unmix transform {target} {file} --out rows.csv")
+    _console().print(f"\nkept in {target}; next:  unmix transform {target} {file} --out rows.csv")
 
 
 @main.command()
@@ -131,7 +133,7 @@ def transform(model: str, file: str, out: str, labels: bool) -> None:
     method = "assign" if labels else "encode"
     rows = (b.reshape(len(b), -1) for b in estimator._stream(method, source))
     write_rows(out, rows, names)
-    _console().print(f"{source.n:,} rows, {len(names)} columns written to [bold]{out}[/bold]")
+    _console().print(f"{source.n:,} rows, {len(names)} columns written to {out}")
 
 
 @main.command()
@@ -148,7 +150,7 @@ def info(file: str) -> None:
     source = as_source(file)
     console = _console()
     kind = "sparse" if source.sparse else "dense"
-    console.print(f"[bold]{Path(file).name}[/bold]: {source.n:,} rows × {source.d:,} columns, {kind} {source.dtype}")
+    console.print(f"{Path(file).name}: {source.n:,} rows × {source.d:,} columns, {kind} {source.dtype}")
     if source.sparse:
         return
     head = source.read(0, min(source.n, 10_000))
@@ -219,7 +221,7 @@ def _summary(model: Any, title: str) -> None:
 
     console = _console()
     last = model.trace_[-1] if model.trace_ else None
-    console.print(f"[bold]{title}[/bold]: {model!r}".replace("\n", ""))
+    console.print(f"{title}: {model!r}".replace("\n", ""))
     how = f"{model.result_} after {model.n_iter_} passes"
     if last is not None:
         how += f", {last.seconds:.2f} s, objective {last.objective:.6g} a row"
@@ -248,7 +250,7 @@ def _summary(model: Any, title: str) -> None:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False)
+    return Console(highlight=False, markup=False)  # names of columns and files may hold brackets
 
 
 def _yes(flag: bool) -> str:

@@ -5,15 +5,15 @@ stats    N_k = Σ_{z_i=k} w_i     A_k = Σ_{z_i=k} w_i x_i     V_k = Σ_{z_i=k} 
          H_kj = the part of N_k whose cell j was not observed
 update   u_kj = A_kj / (N_k − H_kj)                           [where nothing was observed, u_kj stays]
 
-An *empty cluster* can go anywhere without making the objective worse. It goes beside the mean of the cluster with the most
-variation left, V_k − Σ_j (N_k − H_kj)(Δu_kj)², a small way in a direction drawn by a fixed seed: so the next pass cuts
-that cluster in two.
+An *empty cluster* can go anywhere without making the objective worse. It goes beside the mean of the cluster with the
+most variation left, V_k − Σ_j (N_k − H_kj)(Δu_kj)², a small way in a direction drawn by a fixed seed: so the next pass
+cuts that cluster in two.
 
 *Bounds.* Row i keeps an upper bound on the distance to its centre and a lower bound on that to any other. When centres
 move, ‖x − u_k‖ changes by at most ‖Δu_k‖; U counts the way that each centre has come (`path`) and, for each, the
-longest that any other has come, pass by pass (`drift`). The upper bound is kept less `path`, the lower one plus `drift`, so
-bounds of any earlier pass hold, and where they leave no doubt no distance is computed. They decide no label: labels, sums
-and loss have the same bits without them.
+longest that any other has come, pass by pass (`drift`). The upper bound is kept less `path`, the lower one plus
+`drift`, so bounds of any earlier pass hold, and where they leave no doubt no distance is computed. They decide no
+label: labels, sums and loss have the same bits without them.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class KMeans(ClusterMixin, Model):
         How many clusters.
     init : {"k-means++", "random"}, array of shape (n_clusters, d) or callable, default="k-means++"
         First centres: rows drawn far apart (of several candidates each time the one that helps most), rows drawn at
-        random, these centres, or what `init(X, n_clusters, random_state)` returns. Of large data, a sample is drawn from.
+        random, these centres, or what `init(X, n_clusters, random_state)` returns. Large data are sampled first.
     n_init : int or "auto", default="auto"
         Starts, of which the best is kept; "auto" is 10 for "random" and callables, else 1.
     max_iter : int, default=300
         The most passes over the data.
     tol : float, default=1e-4
-        Stop when a pass improves the mean squared distance by no more than tol · (mean variance of the columns) / n_clusters,
-        which is what centres improve it by that move by tol · variance in all.
+        Stop when a pass improves the mean squared distance by no more than tol · v / n_clusters, v the mean variance of
+        the columns: about where the squared moves of all centres sum to tol · v.
     random_state : int, RandomState instance or None, default=None
         Seed of the first centres.
 
@@ -165,7 +165,7 @@ class KMeans(ClusterMixin, Model):
         return int(self.n_init)
 
     def block_rows(self, shape: Shape) -> int:
-        """More than most: kernels cut a block into chunks that fit the cache, and statistics are as large as the centres."""
+        """More than most: statistics are as large as the centres, and the kernels cut blocks to fit the cache."""
         least = 4096 if shape.sparse else min(2048, (32 << 20) // (shape.d * shape.dtype.itemsize))
         return max(4 * layout.block_rows(shape), least)
 
@@ -261,7 +261,7 @@ class KMeans(ClusterMixin, Model):
                 break
             way = np.random.default_rng(U.tried + refilled).standard_normal(d)
             step = 0.1 * np.sqrt(left[widest] / (N[widest] * d))
-            centers[k] = centers[widest] + step * way / np.sqrt(way @ way)
+            centers[k] = centers[widest] + step * way / np.linalg.norm(way)
             left[widest] /= 2
             refilled += 1
         size = np.sqrt(np.maximum((centers**2).sum(axis=1), (U.centers**2).sum(axis=1)))

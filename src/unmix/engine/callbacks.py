@@ -59,7 +59,7 @@ class Passes:
                 [*start.trace],
                 "stopped",
                 "",
-                None,
+                start.stats,
             )
         )
         return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}

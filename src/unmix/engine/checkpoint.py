@@ -30,7 +30,9 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first"
             )
-        params = {k: v for k, v in loop.model.get_params(deep=False).items() if k != "random_state"}
+        params = loop.model.get_params(deep=False)
+        if not isinstance(params.get("random_state"), int):  # then the seed in the file is as good as any
+            params.pop("random_state", None)
         belongs = {
             "model": type(loop.model).__name__,
             "parameters": _digest(
@@ -56,7 +58,7 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r} belongs to another fit (other {' and '.join(wrong)}): "
                 "remove the file, or give this fit a file of its own"
             )
-        loop.number, loop.steps = saved["number"], saved["steps"]
+        loop.number, loop.steps, loop.seed = saved["number"], saved["steps"], saved["seed"]
         loop.began -= saved["seconds"]
         starts = []
         for entry in saved["starts"]:
@@ -87,6 +89,7 @@ class Checkpoint:
             "belongs": self.belongs,
             "number": loop.number,
             "steps": loop.steps,
+            "seed": loop.seed,
             "seconds": seconds,
             "starts": entries,
         }

@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -53,8 +55,11 @@ class Settings:
             raise ValueError(f"n_jobs={self.n_jobs!r}: give a number of threads, or None for every core")
         if self.block_rows is not None and (not isinstance(self.block_rows, int) or self.block_rows < 1):
             raise ValueError(f"block_rows={self.block_rows!r}: give a positive number of rows, or None")
-        if self.memory_budget is not None and not self.memory_budget > 0:
+        number = (int, float, np.integer, np.floating)
+        if self.memory_budget is not None and not (isinstance(self.memory_budget, number) and self.memory_budget > 0):
             raise ValueError(f"memory_budget={self.memory_budget!r}: give bytes, a share of the free memory, or None")
+        if not isinstance(self.checkpoint_seconds, number) or self.checkpoint_seconds < 0:
+            raise ValueError(f"checkpoint_seconds={self.checkpoint_seconds!r}: give a number of seconds, 0 or more")
         if self.progress not in ("auto", True, False):
             raise ValueError(f"progress={self.progress!r}: choose 'auto', True or False")
 
@@ -68,8 +73,8 @@ class Settings:
     @property
     def budget(self) -> int:
         """Bytes that a fit may hold beside the data."""
-        if isinstance(self.memory_budget, int):
-            return self.memory_budget
+        if isinstance(self.memory_budget, (int, np.integer)):
+            return int(self.memory_budget)
         return int((self.memory_budget or 0.5) * free_memory())
 
 

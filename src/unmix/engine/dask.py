@@ -65,10 +65,10 @@ class DaskRunner:
         with _quiet():
             pairs = []
             for worker, group in self._groups(runs):
-                past = {self.z[s, r.number] for s in order for r in group if (s, r.number) in self.z} if keep else set()
+                past = {k: self.z[k] for r in group for s in order if (k := (s, r.number)) in self.z} if keep else {}
                 inputs = [self.rows[r.number] for r in group]
                 options = {"workers": [worker], "allow_other_workers": True, "pure": False}
-                task = (model, inputs, order, state, list(past), keep, closing)
+                task = (model, inputs, order, state, list(past), list(past.values()), keep, closing)
                 both = self.client.submit(_sweep_group, *task, **options)
                 pairs.append((group, both, self.client.submit(_first, both, **options)))
             for group, both, sums in pairs:
@@ -152,6 +152,9 @@ class DaskRunner:
     def _groups(self, runs: list[Run]) -> list[tuple[str, list[Run]]]:
         """The runs by the worker that holds them, one group per thread of the worker."""
         threads = self.client.nthreads()
+        if not threads:  # the last worker died: its nanny may start another
+            self.client.wait_for_workers(1, timeout=60)
+            threads = self.client.nthreads()
         where = self.client.who_has([self.rows[r.number] for r in runs])
         held: dict[str, list[Run]] = {worker: [] for worker in threads}
         for run in runs:
@@ -176,20 +179,24 @@ def _make_rows(run: Run, x: Any, w: np.ndarray | None, rules: Rules) -> Rows:
 
 
 def _sweep_group(
-    model: Any, inputs: list[Rows], order: list[int], states: list[Any], past: list[Any], keep: bool, closing: bool
+    model: Any,
+    inputs: list[Rows],
+    order: list[int],
+    states: list[Any],
+    keys: list[Any],
+    past: list[Any],
+    keep: bool,
+    closing: bool,
 ) -> Any:
     """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
-    before: dict[tuple[int, int], Any] = {}
-    for kept in past:
-        before.update(kept[1])
+    before = {key: kept[1][key] for key, kept in zip(keys, past, strict=True)}
     sums, z = [], {}
     with one_blas_thread:
         for rows in inputs:
             index = rows.run.number
             past_z: list[Any] | None = None
             if keep:  # what came from another worker may lie anyhow in memory
-                found = (before.get((s, index)) for s in order)
-                past_z = [blocks and [tree.settle(z) for z in blocks] for blocks in found]
+                past_z = [[tree.settle(b) for b in before[s, index]] if (s, index) in before else None for s in order]
             out = sweep(model, rows, states, past_z, keep, closing)
             sums.append((out.sums, out.seen))
             for s, blocks in zip(order, out.z or (), strict=False):

@@ -29,7 +29,7 @@ from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
 from unmix.engine.layout import Run, Shape
 from unmix.engine.moments import Moments
-from unmix.engine.rows import Rows, Rules, concatenate, inspect
+from unmix.engine.rows import Rows, Rules, Seen, concatenate, inspect
 from unmix.engine.runners import one_blas_thread, runner
 from unmix.engine.trace import Fit, Step
 
@@ -114,13 +114,14 @@ class Loop:
     def run(self, collect: bool) -> Fit:
         """Start or resume, pass after pass, then one closing pass so that z, loss and parts agree."""
         model, checkpoint = self.model, Checkpoint.of(self)
+        starts = checkpoint.resume(self)  # before anything is drawn: the seed of the fit is in the file
         route = self._route()
         if route == "direct":
             with one_blas_thread:
                 U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
             best = Start(0, U, result="converged", message="solved in closed form")
             return self._close(best, collect)
-        starts = checkpoint.resume(self) or self._starts(route)
+        starts = starts or self._starts(route)
         live = [s for s in starts if s.result == "max_iter"]
         try:
             while live and self.number < model.passes(route):
@@ -143,7 +144,8 @@ class Loop:
         if best.result == "max_iter":
             best.message = f"not converged after {count(self.number)}"
         done = self._close(best, collect)
-        checkpoint.remove()
+        if best.result != "stopped":  # who stopped a fit may want to go on with it
+            checkpoint.remove()
         return done
 
     def _route(self) -> str:
@@ -152,7 +154,7 @@ class Loop:
         if route == "moments":
             gatherer = Gatherer(mean(self.sample))
             totals, seen = self.work.sweep(gatherer, {0: (gatherer.shift,)}, self.runs, False)
-            self._check_columns(seen)
+            check_columns(seen, self.rules)
             if seen.missing:
                 self.shape = self.model._shape = self.shape._replace(complete=False)
                 return self.model.route(self.shape)
@@ -180,7 +182,8 @@ class Loop:
         m = min(n, self.model.sample_rows(self.shape))
         if m == n:
             return distinct(whole_block(self.source.read(0, n), self.w, self.rules))
-        index = np.sort(generator(self.seed, "sample").choice(n, m, replace=False))
+        rows = np.arange(n) if self.w is None else np.flatnonzero(self.w > 0)
+        index = np.sort(generator(self.seed, "sample").choice(rows, min(m, len(rows)), replace=False))
         return whole_block(self.source.take(index), None if self.w is None else self.w[index], self.rules)
 
     # -- one pass --
@@ -223,20 +226,12 @@ class Loop:
         states = {s.index: s.U for s in live}
         totals, seen = self.work.sweep(self.model, states, runs, self.model.stateful)
         if self.number == 0 and len(self.batches) == 1:
-            self._check_columns(seen)
+            check_columns(seen, self.rules)
         return totals
 
     def _weight(self, runs: list[Run]) -> float:
         start, stop = runs[0].start, runs[-1].stop
         return float(stop - start) if self.w is None else float(self.w[start:stop].sum())
-
-    def _check_columns(self, seen: Any) -> None:
-        if not seen.columns.all():
-            j = int(np.argmin(seen.columns))
-            raise ValueError(
-                f"Input X contains NaN only in {self.rules.column(j)}: nothing was observed there, so nothing can be "
-                "learnt of it. Drop that column."
-            )
 
     # -- after the pass --
 
@@ -347,12 +342,13 @@ class Loop:
         wanted = collect or model.collect is True or (model.collect == "memory" and self.source.in_memory)
         z = None
         if self.moments is not None:
-            loss = float(model.local(best.U, Block(self.moments)).loss)
+            out = model.local(best.U, Block(self.moments, closing=True))
+            stats, loss = out.stats, float(out.loss)
         else:
             keep = wanted or model.stateful
             totals, seen = self.work.sweep(model, {best.index: best.U}, self.runs, keep, closing=True)
-            self._check_columns(seen)
-            loss = totals[best.index][1]
+            check_columns(seen, self.rules)
+            stats, loss = totals[best.index]
             if wanted:
                 self.work.commit(best.index)
                 z = concatenate([model.keep(z) for z in self.work.blocks(best.index, self.runs)])
@@ -360,7 +356,7 @@ class Loop:
         trace = [*best.trace]
         return Fit(
             best.U, z, loss, objective, self.shape.weight, self.shape.n, self.shape.dtype, trace, best.result,
-            best.message, best.stats,
+            best.message, stats,
         )  # fmt: skip
 
 
@@ -384,6 +380,15 @@ class Gatherer:
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
     """Rows as one block."""
     return next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
+
+
+def check_columns(seen: Seen, rules: Rules) -> None:
+    """Refuse a column that has no value in any row that counts."""
+    if not seen.columns.all():
+        raise ValueError(
+            f"Input X contains NaN only in {rules.column(int(np.argmin(seen.columns)))}: nothing was observed there, so "
+            "nothing can be learnt of it. Drop that column."
+        )
 
 
 def distinct(b: Block) -> Block:

@@ -56,6 +56,7 @@ def moments(b: Block, shift: np.ndarray) -> Moments:
         return b.x
     x = b.x
     if is_sparse(x):
+        x = x.astype(np.float64, copy=False)  # about zero: float32 would cancel
         xw = x if b.w is None else sp.diags_array(b.w) @ x
         total = np.asarray(xw.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(b.total, total, (x.T @ xw).toarray().astype(np.float64)).about(shift.astype(np.float64))

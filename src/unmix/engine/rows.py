@@ -61,7 +61,10 @@ class Rows:
     def seen(self) -> Seen:
         """What the first look showed; only after the blocks were visited."""
         missing = any(self.holes[a] for a in self.run.bounds[:-1])
-        return Seen(missing, ~np.isnan(self.x).all(axis=0) if missing else np.ones(self.x.shape[1], bool))
+        if not missing:
+            return Seen(False, np.full(self.x.shape[1], self.w is None or bool((self.w > 0).any())))
+        x = self.x if self.w is None else self.x[self.w > 0]  # a row of no weight is no row
+        return Seen(True, ~np.isnan(x).all(axis=0))
 
 
 def cut(x: Any, i: int, j: int) -> Any:

@@ -55,7 +55,7 @@ class Fit(NamedTuple):
     message : str
         The result in words.
     stats : Any
-        The statistics from which U was made.
+        The total statistics of the closing pass.
     """
 
     U: Any

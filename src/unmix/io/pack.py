@@ -44,7 +44,10 @@ def read(path: str | os.PathLike[str], own: str = "unmix") -> Any:
             arrays = [np.load(io.BytesIO(z.read(f"{i}.npy")), allow_pickle=False) for i in range(count)]
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as e:
         raise PackError(f"{os.fspath(path)!r} is no file of this format, or it is damaged: {e}") from e
-    return _restore(content, arrays, own)
+    try:
+        return _restore(content, arrays, own)
+    except (KeyError, IndexError, TypeError, AttributeError, ImportError) as e:
+        raise PackError(f"{os.fspath(path)!r} is no file of this format, or it is damaged: {e!r}") from e
 
 
 def _flatten(v: Any, arrays: list[np.ndarray], name: str) -> Any:

@@ -1,1 +1,1 @@
-"""Compiled inner loops: Numba, serial, free of the GIL, imported by the method that uses them. Each has a NumPy twin in the tests."""
+"""Compiled inner loops: Numba, serial, free of the GIL, imported by the method that uses them, with NumPy twins."""

@@ -98,7 +98,7 @@ def spread(kind: str, means: np.ndarray, covariances: np.ndarray, factors: np.nd
 
 
 def least(dtype: np.dtype) -> Any:
-    """Logarithm of the least responsibility that counts: products with smaller ones are denormal, hence slow, numbers."""
+    """Logarithm of the least responsibility that counts: products with smaller ones may be denormal, which is slow."""
     return dtype.type(0.8 * np.log(np.finfo(dtype).tiny))
 
 

@@ -60,7 +60,7 @@ def rounding(indptr, values, i, d, missing, reach):
 
 @njit(cache=True, nogil=True)
 def sums(indptr, indices, values, u, base, missing, reach, labels, w, path):
-    """Per centre Σw, Σw x, Σw‖x − u‖² and Σw of the cells; per row the distance to its centre, less the centre's path."""
+    """Per centre Σw, Σw x, Σw‖x − u‖² and Σw of each cell; per row the distance to its centre, less its path."""
     n_centers, d = u.shape
     N, A, V = np.zeros(n_centers), np.zeros((n_centers, d)), np.zeros(n_centers)
     cells = np.zeros((n_centers, d) if missing else (0, 0))

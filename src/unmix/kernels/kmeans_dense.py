@@ -1,8 +1,8 @@
 """Nearest centres of dense rows, exact for float64 arithmetic although the bulk of the work is single precision.
 
 Scores t_k = ½‖u_k − s‖² − ⟨x − s, u_k − s⟩ order the centres as their distances do. A float32 matrix product gives
-them within e_k = a_k ‖x − s‖ + b_k (a bound, not an estimate), so a centre whose t_k − e_k is beaten by another's t + e is out.
-Nearly always one centre is left; where more are, their distances decide, summed in float64. So labels do not
+them within e_k = a_k ‖x − s‖ + b_k (a bound, not an estimate), so a centre is out when another's t + e is below its
+t − e. Nearly always one centre is left; where more are, their distances decide, summed in float64. So labels do not
 depend on how rows were cut into blocks, nor on which rows the triangle inequality let us skip.
 """
 

@@ -487,8 +487,6 @@ class PCA(Model):
         """Publish axes and variances under scikit-learn's names, over n − 1."""
         V, values, noise, total = self._axes(fit.U)
         n = fit.weight
-        if fit.message == "online":
-            n = float(fit.stats.latent[-1] if isinstance(fit.U, CellLoadings) else fit.stats.n)
         self._bessel = n / (n - 1.0) if n > 1.0 else 1.0
         self.components_ = V
         self.explained_variance_ = values * self._bessel

@@ -189,11 +189,6 @@ class RobustPCA(Model):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @property
-    def partial_fit(self) -> Any:
-        """Not there: see `exempt`."""
-        raise AttributeError(f"RobustPCA has no partial_fit: {self.exempt['online']}; fit streams what is large")
-
     # -- the model --
 
     def check(self, shape: Shape) -> None:

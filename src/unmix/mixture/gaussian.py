@@ -179,6 +179,10 @@ class GaussianMixture(DensityMixin, Model):
 
     # ---------------------------------------------------------------- the contract
 
+    def sample_rows(self, shape: Shape) -> int:
+        """Rows for the start: some for each number of each component."""
+        return max(1 << 14, 10 * self.n_components * shape.d)
+
     def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First parts: a hard or random assignment of a sample, then the guesses that were given in their places."""
         K, d, kind = self.n_components, sample.x.shape[1], self.covariance_type
@@ -188,10 +192,6 @@ class GaussianMixture(DensityMixin, Model):
             x *= sample.observed  # the mean, for the start alone
         w = np.ones(len(x)) if sample.w is None else sample.w
         x, w = x[w > 0], w[w > 0]
-        most = max(1 << 14, 10 * K * d)
-        if len(x) > most:
-            keep = np.sort(rng.choice(len(x), most, replace=False))
-            x, w = x[keep], w[keep]
         if self.weights_init is not None and self.means_init is not None and self.precisions_init is not None:
             z = np.full((len(x), K), 1.0 / K) * w[:, None]  # every part is given: the rows say nothing
         else:

@@ -65,6 +65,11 @@ class Factory(Sequential):
                     f"block {i} of the iterator has {source.d} {'sparse' if source.sparse else 'dense'} columns, the "
                     f"blocks before it {self.d} {'sparse' if self.sparse else 'dense'} ones; all must be alike"
                 )
+            if self.d >= 0 and source.names != self.names:
+                raise ValueError(
+                    f"block {i} of the iterator has columns {source.names}, the blocks before it {self.names}; "
+                    "all must have the same columns in the same order"
+                )
             yield source.whole(), source.names
 
     def _pieces(self, origin: int) -> Iterator[Any]:
