@@ -318,7 +318,7 @@ class Loop:
         """Keep the last good parts and say where it happened."""
         s.result = "nonfinite"
         s.message = f"{where} was not finite in pass {self.number}; the last good parts were kept"
-        self.work.drop(s.index)
+        self.work.forget(s.index)
         if s.good is not None:
             s.U = s.good
 
@@ -362,6 +362,8 @@ class Loop:
 
 class Gatherer:
     """The moments of complete rows as a model of their own: its statistics are the moments."""
+
+    accelerate = False
 
     def __init__(self, shift: np.ndarray) -> None:
         self.shift = shift

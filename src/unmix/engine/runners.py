@@ -57,7 +57,7 @@ class Runner:
             for s, pair in zip(order, out.sums, strict=True):
                 totals[s] = pair if totals[s] is None else tree.add_into(totals[s], pair)
             for s, z in zip(order, out.z or (), strict=False):
-                self.new.put((s, run.number), z)
+                (self.new if model.accelerate else self.z).put((s, run.number), z)  # only then may a pass be taken back
             seen = seen | out.seen
         return totals, seen
 
