@@ -388,7 +388,7 @@ def check_columns(seen: Seen, rules: Rules) -> None:
     """Refuse a column that has no value in any row that counts."""
     if not seen.columns.all():
         raise ValueError(
-            f"Input X contains NaN only in {rules.column(int(np.argmin(seen.columns)))}: nothing was observed there, so "
+            f"Input X contains NaN only in {rules.column(int(np.argmin(seen.columns)))}: nothing was observed, so "
             "nothing can be learnt of it. Drop that column."
         )
 
