@@ -15,7 +15,7 @@ MOST = 300
 
 @dataclass
 class KMeansCase(Case):
-    """Lloyd's algorithm, started from rows drawn with a seed."""
+    """Lloyd's algorithm, started from rows drawn with a seed, or by k-means++ where it runs to convergence."""
 
     shape: tuple[int, int, int] = (0, 0, 0)  # rows, columns, clusters
     dtype: str = "float64"
@@ -29,6 +29,9 @@ class KMeansCase(Case):
         X = rng.standard_normal((n, d), dtype=np.float32).astype(self.dtype)
         if self.clustered:  # round clusters, a few of which touch
             X += (2 * rng.standard_normal((K, d))).astype(self.dtype)[rng.integers(K, size=n)]
+            from sklearn.cluster import kmeans_plusplus
+
+            return X, kmeans_plusplus(X[:20_000], K, random_state=0)[0]
         return X, X[rng.choice(n, K, replace=False)]
 
     def score(self, data: Any, result: dict[str, Any]) -> float:

@@ -173,7 +173,7 @@ def test_weights_are_repeats_and_csr_is_dense():
 def test_empty_documents_have_the_prior_and_change_nothing():
     X, _ = corpus(n=80)
     init = np.random.default_rng(1).gamma(100, 0.01, (5, X.shape[1]))
-    params = {"components_init": init, "max_iter": 4, "doc_topic_prior": [0.1, 0.2, 0.3, 0.4, 0.5]}
+    params = {"components_init": init, "max_iter": 4, "doc_topic_prior": np.arange(1, 6) / 10}
     full = LatentDirichletAllocation(5, **params).fit(X)
     padded = LatentDirichletAllocation(5, **params).fit(np.vstack([X, np.zeros((3, X.shape[1]))]))
     np.testing.assert_allclose(full.components_, padded.components_, rtol=1e-9)

@@ -169,6 +169,10 @@ class KMeans(ClusterMixin, Model):
         least = 4096 if shape.sparse else min(2048, (32 << 20) // (shape.d * shape.dtype.itemsize))
         return max(4 * layout.block_rows(shape), least)
 
+    def sample_rows(self, shape: Shape) -> int:
+        """Enough rows that each cluster has its share: more would cost more than the passes, and help little."""
+        return min(layout.sample_rows(shape), max(1 << 14, 128 * self.n_clusters))
+
     def keep(self, z: Rows) -> np.ndarray:
         """Labels are published, bounds are not."""
         return z.label
@@ -186,6 +190,7 @@ class KMeans(ClusterMixin, Model):
             if seen is not None:
                 centered[~seen] = 0.0
             variance = w @ centered**2 / count
+        spread = float(np.mean(np.maximum(variance, 0.0)))
         chosen = self.init
         if callable(chosen):
             state = np.random.RandomState(rng.integers(2**31))
@@ -194,12 +199,15 @@ class KMeans(ClusterMixin, Model):
         elif not isinstance(chosen, str):
             centers = self._check_centers(chosen, x.shape[1])
         else:
-            draw = plus_plus if chosen == "k-means++" else at_random
-            index = draw(centered, seen, w, self.n_clusters, rng)
+            if chosen == "k-means++":  # single precision is enough to draw by, if the numbers are about 1
+                scaled = (centered * (spread**-0.5 if spread > 0 else 1.0)).astype(np.float32)
+                index = plus_plus(scaled, seen, w, self.n_clusters, rng)
+            else:
+                repeat = bool(np.count_nonzero(w) < self.n_clusters)
+                index = rng.choice(len(w), self.n_clusters, replace=repeat, p=w / w.sum())
             centers = dense(centered[index]) + shift_back
         none = np.zeros(self.n_clusters)
-        eps = float(np.finfo(x.dtype).eps)
-        return Parts(centers, none, none, shift, float(np.mean(np.maximum(variance, 0.0))), eps, 0, 0, 0)
+        return Parts(centers, none, none, shift, spread, float(np.finfo(x.dtype).eps), 0, 0, 0)
 
     # ---------------------------------------------------------------- local, stats
 
@@ -393,15 +401,18 @@ class Cells:
         self.rule = base, missing, float(np.sqrt(square.max()))
 
 
-def squared_distances(x: Any, observed: np.ndarray | None, centers: np.ndarray) -> np.ndarray:
-    """‖x_i − u_k‖² over the observed cells; cells that were not observed hold 0."""
-    if sp.issparse(x):
-        own = np.asarray(x.power(2).sum(axis=1)).reshape(-1, 1)
-    else:
-        own = np.einsum("ij,ij->i", x, x)[:, None]
+def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
+    """‖x_i − u_k‖² over the observed cells, the others being 0 in x; `own` is ‖x_i‖² where that is known."""
     square = centers**2
-    out = own - 2 * (x @ centers.T) + (square.sum(axis=1) if observed is None else observed @ square.T)
+    out = x @ (-2 * centers.T)
+    out += (squares(x) if own is None else own)[:, None]
+    out += square.sum(axis=1) if observed is None else observed @ square.T
     return np.maximum(out, 0.0, out=out)
+
+
+def squares(x: Any) -> np.ndarray:
+    """‖x_i‖²."""
+    return np.asarray(x.power(2).sum(axis=1)).ravel() if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
 
 
 def dense(x: Any) -> np.ndarray:
@@ -409,24 +420,20 @@ def dense(x: Any) -> np.ndarray:
     return x.toarray() if sp.issparse(x) else x
 
 
-def at_random(x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """k rows by weight, all different where there are that many."""
-    return rng.choice(len(w), k, replace=bool(np.count_nonzero(w) < k), p=w / w.sum())
-
-
 def plus_plus(x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Greedy k-means++: each time several rows by weight × squared distance so far; the one that leaves least stays."""
     trials = 2 + int(np.log(k))
     weight = w if observed is None else w * observed.any(axis=1)
+    seen, own = None if observed is None else observed.astype(x.dtype), squares(x)
     index = np.empty(k, np.int64)
     index[0] = rng.choice(len(w), p=weight / weight.sum())
-    near = squared_distances(x, observed, dense(x[index[:1]]))[:, 0]
+    near = squared_distances(x, seen, dense(x[index[:1]]), own)[:, 0]
     for i in range(1, k):
         chance = np.cumsum(w * near)
         if not chance[-1] > 0:  # every row is a centre already
             chance = np.cumsum(weight)
         some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
-        nearer = np.minimum(near[:, None], squared_distances(x, observed, dense(x[some])))
+        nearer = np.minimum(near[:, None], squared_distances(x, seen, dense(x[some]), own))
         best = int(np.argmin(w @ nearer))
-        index[i], near = some[best], nearer[:, best]
+        index[i], near = some[best], nearer[:, best].copy()
     return index

@@ -206,10 +206,9 @@ class LatentDirichletAllocation(Model):
         Of a small first batch of many nothing is learnt yet: λ is random.
         """
         K, V = self.n_components, sample.x.shape[1]
-        fixed = isinstance(self.topic_word_prior, Real)
-        eta = float(self.topic_word_prior) if fixed else 1.0 / K
-        alpha = 1.0 / K if self.doc_topic_prior is None or self.doc_topic_prior == "auto" else self.doc_topic_prior
-        alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy()
+        priors = (self.doc_topic_prior, self.topic_word_prior)
+        alpha, eta = (1.0 / K if p is None or isinstance(p, str) else np.maximum(p, TINY) for p in priors)
+        alpha, eta = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
         if self.components_init is not None:
             return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
         weight = rng.gamma(100.0, 0.01, (V, K))
@@ -233,12 +232,12 @@ class LatentDirichletAllocation(Model):
                 batches = np.array_split(rng.permutation(order), n_batches)
             rows = np.sort(batches[t % n_batches])
             b = Block(x[rows], None if sample.w is None else sample.w[rows])
-            if b.total == 0:
-                continue
-            stats = self._solve(U, b, STARTING, True)[1]
             rho, eta = (t + 2.0) ** -0.7, start * (U.eta / start) ** (t / steps)
-            weight = (1 - rho) * U.weight + rho * (eta + total / b.total * stats.words)
-            U = self._parts(weight, U.alpha, U.eta)
+            weight = U.weight
+            if b.total > 0:
+                stats = self._solve(U, b, STARTING, True)[1]
+                weight = (1 - rho) * weight + rho * (eta + total / b.total * stats.words)
+            U = self._parts(weight, U.alpha, U.eta, last=t == steps - 1)
         return U
 
     def local(self, U: Parts, b: Block) -> Local:
@@ -259,7 +258,7 @@ class LatentDirichletAllocation(Model):
         data, beta, top, alpha = (v.astype(np.float64, copy=False) for v in (x.data, U.beta, U.top, U.alpha))
         gamma = np.empty((n, K)) if b.z is None else b.z.astype(np.float64)
         words = np.zeros(beta.shape if collect else (0, 0))
-        elog = np.zeros(K if collect and self.doc_topic_prior == "auto" else 0)
+        elog = np.zeros(K if collect and isinstance(self.doc_topic_prior, str) else 0)
         bounds = np.empty(n)
         documents(
             x.indptr, x.indices, data, w, beta, top, alpha, gamma, b.z is None, sweeps, self.mean_change_tol,
@@ -274,8 +273,10 @@ class LatentDirichletAllocation(Model):
             alpha = learn_alpha(alpha, stats.elog / stats.documents)
         return self._parts(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
 
-    def _parts(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
-        """The parts that λ makes."""
+    def _parts(
+        self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False, last: bool = True
+    ) -> Parts:
+        """The parts that λ makes; on the way to a start, which has no use for it, without the divergence."""
         from unmix.kernels.lda_topics import sum_log_gamma, topics
 
         weight = np.maximum(np.ascontiguousarray(weight), TINY)
@@ -283,6 +284,8 @@ class LatentDirichletAllocation(Model):
         totals = weight.sum(axis=0)
         beta, top = np.zeros((V, -(-K // LANES) * LANES)), np.empty(V)
         product, elog = topics(weight, psi(totals), beta, top)
+        if not last:
+            return Parts(weight, alpha, eta, beta, top, 0.0)
         if learn:
             eta = learn_eta(elog / (K * V), V)
         divergence = product - eta * elog - sum_log_gamma(weight) + gammaln(totals).sum()
@@ -291,7 +294,7 @@ class LatentDirichletAllocation(Model):
 
     def made_of(self, U: Parts) -> Stats:
         """Statistics that stand for these parts, into which an online step can be blended."""
-        elog = (psi(U.alpha) - psi(U.alpha.sum())) if self.doc_topic_prior == "auto" else np.zeros(0)
+        elog = (psi(U.alpha) - psi(U.alpha.sum())) if isinstance(self.doc_topic_prior, str) else np.zeros(0)
         return Stats(U.weight - U.eta, elog * self._shape.weight, self._shape.weight)
 
     def penalty(self, U: Parts) -> float:
