@@ -28,7 +28,7 @@ class Plain(click.Group):
 def main() -> None:
     """Find the hidden parts of data: clusters, components, topics, factors.
 
-    A first session, on any table of numbers (empty cells mean "not observed"):
+    To begin, on any table of numbers (empty cells mean "not observed"):
 
     \b
       unmix models                                   which models there are
