@@ -35,18 +35,17 @@ def test_help_teaches_and_models_are_listed():
 
 
 def test_help_is_quick():
-    code = "from unmix.cli.main import main; main(['--help'])"
-    times = []
-    for _ in range(5):
+    def seconds(code):
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        times.append(time.perf_counter() - begin)
-    bare = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import click"], check=True, capture_output=True)
-        bare.append(time.perf_counter() - begin)
-    assert min(times) < max(0.15, 1.5 * min(bare))
+        return time.perf_counter() - begin
+
+    heavy = "{'numpy', 'sklearn', 'rich', 'pyarrow', 'numba'}"
+    code = "import sys; from unmix.cli.main import main; main(['--help'], standalone_mode=False)"
+    code += f"; assert not {heavy} & set(sys.modules)"
+    pairs = [(seconds(code), seconds("import click")) for _ in range(7)]
+    ours, bare = (min(p) for p in zip(*pairs, strict=True))
+    assert ours < max(0.15, 2.5 * bare)  # on a busy machine even importing click alone takes longer than that
 
 
 def test_a_first_session(table, tmp_path):
