@@ -1,6 +1,9 @@
 """The laws that every model obeys, found and run by discovery on its own `example`."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -319,3 +322,26 @@ def test_killed_and_resumed_is_never_killed(cls, tmp_path):
         assert not path.exists()
     assert same_bits(truth._parts_, resumed._parts_)
     assert [s.objective for s in truth.trace_] == [s.objective for s in resumed.trace_]
+
+
+@pytest.mark.slow
+def test_same_bits_from_code_compiled_now_and_from_code_in_the_cache(tmp_path):
+    script = """
+import hashlib, numpy as np, scipy.sparse as sp, unmix
+from unmix.engine import tree
+for name, cls in unmix.models().items():
+    model, X, _ = cls.example(np.random.default_rng(0))
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    for data in [X] + [holes] * cls.missing + [sp.csr_array(X)] * cls.sparse:
+        leaves = tree.leaves(model.fit(data)._parts_)
+        print(name, hashlib.sha256(b"".join(np.asarray(v).tobytes() for v in leaves)).hexdigest())
+"""
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    now, cached = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script], env=env, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    )
+    assert len(now.stdout.splitlines()) > len(unmix.models())
+    assert now.stdout == cached.stdout

@@ -64,3 +64,19 @@ def test_every_model_is_in_the_read_me_and_says_its_equations():
         assert all(head in equations for head in ("local", "stats", "update")), name
         assert "Parameters" in cls.__doc__
         assert "Attributes" in cls.__doc__
+
+
+def test_kernels_call_only_what_is_inlined():
+    kinds, calls = {}, []
+    for path in (SOURCE / "kernels").glob("*.py"):
+        for function in ast.parse(path.read_text()).body:
+            if isinstance(function, ast.FunctionDef):
+                kinds[function.name] = " ".join(ast.unparse(d) for d in function.decorator_list)
+                inner = [
+                    c.func.id for c in ast.walk(function) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)
+                ]
+                calls += [(path.name, function.name, name) for name in inner]
+    assert "kernel" in " ".join(kinds.values())
+    for file, caller, name in calls:
+        if kinds[caller].startswith(("kernel", "inlined")):
+            assert not kinds.get(name, "").startswith("kernel"), f"{file}: {caller} calls {name}, which is not inlined"

@@ -7,13 +7,14 @@ of a size at which BLAS does not pack its operands.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import inlined, kernel
 
 ROWS = 64
 FULL, DIAG, SPHERICAL, LINEAR = 0, 1, 2, 3  # which products of x follow (1, x)
 
 
-@njit(cache=True, nogil=True)
+@inlined()
 def fill(x, shift, first, kind, xt, T):
     """T(x − shift) of the rows from `first`, one row of T per feature; xt is room for the transposed rows."""
     d, n = xt.shape
@@ -44,7 +45,7 @@ def fill(x, shift, first, kind, xt, T):
                 T[at, i] += xt[j, i] * xt[j, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_densities(x, shift, kind, eta, least, z, top):
     """Sets `top` to the largest η_k · T(x) of each row, z to all of them less the largest, −∞ where below `least`."""
     n, d = x.shape
@@ -68,7 +69,7 @@ def log_densities(x, shift, kind, eta, least, z, top):
                 out[i, k] = v if v >= least else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def normalise(z, top):
     """Turns exp(log-density − top) into responsibilities, and top into log p(x)."""
     n, K = z.shape
@@ -82,7 +83,7 @@ def normalise(z, top):
             z[i, k] *= share
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def moments(x, shift, kind, z, total):
     """Adds Σ_i T(x_i) z_i to `total`, (features, K), in float64."""
     n, d = x.shape

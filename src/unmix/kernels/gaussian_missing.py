@@ -12,12 +12,13 @@ covariance: Σ z C is added to the second moments.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import inlined, kernel
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def patterns(x, observed, order, first, w, log_weights, log_dets, means, precisions, P, moments, z, log_p, N, A, B):
     """Sets z and log_p of the rows; adds N, Σ z r̂ and the upper triangle of Σ z (r̂ r̂' + C), both about each mean.
 
@@ -91,7 +92,7 @@ def patterns(x, observed, order, first, w, log_weights, log_dets, means, precisi
                         B[k, missing[a], missing[b]] += weight[k] * C[k, a, b]
 
 
-@njit(cache=True, nogil=True)
+@inlined()
 def conditional(precision, missing, m, L, C):
     """Sets C to the inverse of the missing columns' precision; returns half the logarithm of its determinant."""
     half = 0.0

@@ -7,12 +7,13 @@ CSR: the cells left out are zeros, so ‖x − u_k‖² = base_k + Σ_cells x(x 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import inlined, kernel
 
 ROUNDING = 2.0**-52
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest(indptr, indices, values, columns, base, missing, reach, labels, upper, lower, path, drift, eps, known):
     """Sets the label and a lower bound (plus drift) on the distance to every other centre.
 
@@ -47,7 +48,7 @@ def nearest(indptr, indices, values, columns, base, missing, reach, labels, uppe
         lower[i] = np.sqrt(max(0.0, second - rounding(indptr, values, i, d, missing, reach))) + drift[k]
 
 
-@njit(cache=True, nogil=True)
+@inlined()
 def rounding(indptr, values, i, d, missing, reach):
     """Bound on the error of row i's squared distance to a centre of length at most `reach`, beyond a relative one."""
     if missing:
@@ -58,7 +59,7 @@ def rounding(indptr, values, i, d, missing, reach):
     return ROUNDING * (2 * d + 8) * (np.sqrt(square) + reach) ** 2
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sums(indptr, indices, values, u, base, missing, reach, labels, w, path):
     """Per centre Σw, Σw x, Σw‖x − u‖² and Σw of each cell; per row the distance to its centre, less its path."""
     n_centers, d = u.shape

@@ -9,19 +9,19 @@ depend on how rows were cut into blocks, nor on which rows the triangle inequali
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import FUSED, SUMS, inlined, kernel
 
 CHUNK = 512  # rows per matrix product: its scores stay in the cache
 SMALL = 1_000_000  # multiplications in a product that BLAS does without packing, if rows of both factors are contiguous
 UNIT = 2.0**-24  # rounding unit of float32
 TINY = 2.0**-126  # smallest normal float32: what underflow may cost
-SUM = {"contract", "reassoc"}  # the order of a sum within one row may change, what enters it may not
 
 
 # Rows are passed as (array, index): a view of a row costs as much as a row of 16 cells.
 
 
-@njit(cache=True, nogil=True, fastmath=SUM)
+@inlined(SUMS)
 def squared_distance(x, i, u, k):
     """‖x_i − u_k‖² in float64."""
     total = 0.0
@@ -31,7 +31,7 @@ def squared_distance(x, i, u, k):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def suspects(x, u, labels, upper, lower, path, drift, eps):
     """Rows whose nearest centre may have changed since their bounds were made; rounding is on the safe side."""
     rows = np.empty(labels.size, np.int64)
@@ -47,7 +47,7 @@ def suspects(x, u, labels, upper, lower, path, drift, eps):
     return rows[:count]
 
 
-@njit(cache=True, nogil=True, fastmath=SUM)
+@inlined(SUMS)
 def single(x, i, shift, scale, out, r):
     """out_r ← (x_i − shift)·scale in float32; returns its squared length."""
     length = 0.0
@@ -58,7 +58,7 @@ def single(x, i, shift, scale, out, r):
     return length
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@inlined(FUSED)
 def two_lowest(products, half, a, norm, best, second, label):
     """Per column, over k: the lowest two of half_k − a_k·norm − products_k and where the lowest is."""
     for r in range(norm.size):
@@ -73,7 +73,7 @@ def two_lowest(products, half, a, norm, best, second, label):
             best[r] = min(best[r], t)
 
 
-@njit(cache=True, nogil=True)
+@inlined()
 def decide(x, i, u, products, r, half, a, norm, bar):
     """Where scores are too close: the nearest of the centres that reach the bar, by distance; bounds for all others.
 
@@ -93,7 +93,7 @@ def decide(x, i, u, products, r, half, a, norm, bar):
     return nearest, second, beyond
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest(x, rows, u, shift, scale, drift, labels, lower):
     """Sets, for these rows, the label and a lower bound (plus drift) on the distance to every other centre."""
     if rows.size == 0:
@@ -148,7 +148,7 @@ def nearest(x, rows, u, shift, scale, drift, labels, lower):
             lower[i] = rest[r] + drift[k]
 
 
-@njit(cache=True, nogil=True, fastmath=SUM)
+@kernel(SUMS)
 def sums(x, u, labels, w, path):
     """Per centre Σw, Σw x, Σw‖x − u‖²; per row the distance to its centre, less the centre's path."""
     n_centers, d = u.shape

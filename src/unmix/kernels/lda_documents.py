@@ -17,15 +17,14 @@ A sweep from the γ of an earlier pass can only raise it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from unmix.kernels import SUMS, inlined, kernel
 from unmix.kernels.lda_special import digamma, exp_digamma, log_gamma, logarithm
 
-FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums over topics in vector registers; their order depends on K alone
 LEAST = 1e-150  # of θ, whose product with a β of 1 must be a normal number
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@inlined(SUMS)
 def _gather(indices, counts, beta, theta, p, gathered):
     """p_v, and Σ_v n_v β_vk / p_v for each topic; four words at a time share what is loaded of θ and of the sums."""
     gathered[:] = 0.0
@@ -54,7 +53,7 @@ def _gather(indices, counts, beta, theta, p, gathered):
             gathered[k] += ra * a[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@kernel(SUMS)
 def documents(indptr, indices, counts, weights, beta, top, alpha, gamma, cold, sweeps, tol, words, elog, bounds):
     """Update gamma; fill bounds; add w Σ φ n to words and w E[log θ] to elog, where these have rows."""
     K, padded = gamma.shape[1], beta.shape[1]

@@ -7,16 +7,17 @@
 and taken there from their asymptotic series. With a = x(x + 5) the six factors pair up to a (a + 4) (a + 6), and their
 reciprocals add up to (2x + 5) (1/a + 1/(a + 4) + 1/(a + 6)). e^ψ needs no logarithm: e^ψ(x) = y · exp(ψ(x) − log y).
 Absolute errors are below 1e-11 (ψ, log e^ψ; relative to |ψ| where that is above 1), for 1e-8 < x < 1e40.
-`fastmath=False` is no default: left out, a function would take the setting of its caller, and re-ordered sums would
-cancel the rounding in `exponential`.
+They are compiled strictly, whatever their callers allow: re-ordered sums would cancel the rounding in `exponential`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from unmix.kernels import inlined, kernel
 
 ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it rounds to a whole number, kept in the low bits
 HALF_ROOT = np.int64(0x3FE6A09E667F3BCD)  # the bits of √½
@@ -33,7 +34,7 @@ def _number(_context, x):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def exponential(s):
     """e^s for s ≤ 700; e^−690 for what is below."""
     s = s if s > LEAST else LEAST
@@ -46,7 +47,7 @@ def exponential(s):
     return p * _number((_bits(shifted) + 1023) << 52)
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def logarithm(x):
     """Log x for normal x > 0."""
     b = _bits(x)
@@ -59,7 +60,7 @@ def logarithm(x):
     return np.float64(e) * 0.6931471805599453 + 2.0 * (s + s * q * p)
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def _digamma_less_log(x):
     """ψ(x) − log(x + 6)."""
     a = x * (x + 5.0)
@@ -70,19 +71,19 @@ def _digamma_less_log(x):
     return -0.5 * i - j * (1 / 12) + series - (2.0 * x + 5.0) * (b * c + a * (b + c)) / (a * b * c)
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def exp_digamma(x):
     """e^ψ(x)."""
     return (x + 6.0) * exponential(_digamma_less_log(x))
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def digamma(x):
     """ψ(x)."""
     return logarithm(x + 6.0) + _digamma_less_log(x)
 
 
-@njit(error_model="numpy", fastmath=False, forceinline=True)
+@inlined()
 def log_gamma(x):
     """Log Γ(x)."""
     a, y = x * (x + 5.0), x + 6.0
@@ -92,21 +93,21 @@ def log_gamma(x):
     return (y - 0.5) * logarithm(y) - y + 0.9189385332046728 + series - logarithm(a * (a + 4.0) * (a + 6.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def digammas(x, out):
     """ψ of each entry of a vector."""
     for i in range(x.size):
         out[i] = digamma(x[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def exp_digammas(x, out):
     """e^ψ of each entry of a vector."""
     for i in range(x.size):
         out[i] = exp_digamma(x[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def log_gammas(x, out):
     """Log Γ of each entry of a vector."""
     for i in range(x.size):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from unmix.kernels import SUMS, kernel
 from unmix.kernels.lda_special import digamma, exponential, log_gamma
 
-FAST = {"reassoc", "contract", "nsz", "arcp"}
 
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@kernel(SUMS)
 def topics(weight, shared, beta, top):
     """Fill beta and top from E[log β_vk] = ψ(λ_vk) − shared_k; returns Σ λ E[log β] and Σ E[log β]."""
     V, K = weight.shape
@@ -33,7 +31,7 @@ def topics(weight, shared, beta, top):
     return product, total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+@kernel(SUMS)
 def sum_log_gamma(weight):
     """Σ log Γ(λ)."""
     V, K = weight.shape

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from unmix.kernels import SUMS, kernel
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@kernel(SUMS)
 def times(data, indices, indptr, U, out):
     """Set out = X U for CSR X of shape (n, d) and dense U of shape (d, k)."""
     k = U.shape[1]
@@ -25,7 +25,7 @@ def times(data, indices, indptr, U, out):
                 out[i, q] += v * U[j, q]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@kernel(SUMS)
 def add_transposed_times(data, indices, indptr, Z, out):
     """Add to out Xᵀ Z for CSR X of shape (n, d) and dense Z of shape (n, k)."""
     k = Z.shape[1]

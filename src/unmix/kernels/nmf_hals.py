@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import FUSED, SUMS, inlined, kernel
 
 LANES = 64  # rows solved side by side: the inner loops run over them, so that they fill vector registers
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@kernel(FUSED)
 def hals(G, C, Z, sweeps, ratio, extra):
     """Sweep every row of Z towards the minimum of ½ zᵀGz − cᵀz over z ≥ 0, in place.
 
@@ -67,7 +68,7 @@ def hals(G, C, Z, sweeps, ratio, extra):
                 Z[top + i, j] = z[j, i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy", inline="always")
+@inlined(FUSED)
 def _descent(G, c, z, j, out):
     """Set out = c_j − G_j z for every lane; four terms at a time, to load and store the sum less often."""
     k = len(z)
@@ -84,7 +85,7 @@ def _descent(G, c, z, j, out):
             out[i] -= g0 * z[q, i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@inlined(FUSED)
 def _stretch(G, c, z, origin, extra, slope, gain):
     """Move z to y = max(0, z + extra (z − origin)) where f(y) ≤ f(origin); f(y) − f(o) = Σ (y−o)(½G(y+o) − c)."""
     k = len(z)
@@ -106,7 +107,7 @@ def _stretch(G, c, z, origin, extra, slope, gain):
                 z[j, i] = max(zero, z[j, i] + extra * (z[j, i] - origin[j, i]))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@kernel(SUMS)
 def masked_hals(x, observed, U, l1, l2, Z, sweeps, ratio, extra):
     """As `hals` where a row has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
     n, d = x.shape

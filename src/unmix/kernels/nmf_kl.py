@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import SUMS, inlined, kernel
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@kernel(SUMS)
 def kl_rows(data, indices, indptr, w, U, expected, l1, l2, relax, floor, repeats, tol, Z, cross):
     """Multiplicative updates of each row's z at fixed parts, in place, then the row's share of the statistics.
 
@@ -66,7 +67,7 @@ def kl_rows(data, indices, indptr, w, U, expected, l1, l2, relax, floor, repeats
     return loss
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", inline="always")
+@inlined(SUMS)
 def _ratios(data, start, m, z, T, out):
     """Set out_t = x_t / (z T)_t for the m nonzeros of a row, four parts at a time."""
     k = len(z)

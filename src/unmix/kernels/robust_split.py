@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from unmix.kernels import SUMS, kernel
 
 # reassoc and contract let the sums of a row use vectors; their order depends on the number of columns alone.
-FAST = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@kernel(SUMS)
 def split(x, observed, m, ratio, cut, relax, low, sparse):  # type: ignore[no-untyped-def]
     """Soft-threshold, move the dual variable and form the next matrix, row by row.
 
