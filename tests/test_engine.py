@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import unmix
 from unmix.engine import layout, tree
+from unmix.engine.accelerate import Accelerator
 from unmix.engine.block import Local
 from unmix.engine.config import Settings
 from unmix.engine.layout import Shape
@@ -422,6 +423,29 @@ def test_partial_fit_goes_on_from_a_fit(problem):
     check(model.partial_fit(X[:100]))
 
 
+def test_a_pass_after_a_rejected_extrapolation_is_a_step_to_extrapolate_from(monkeypatch):
+    told = []
+
+    def reject(self):
+        told.append(None)
+        return forget(self)
+
+    def propose(self, s, g):
+        told.append((s.copy(), g.copy()))
+        return look(self, s, g)
+
+    forget, look = Accelerator.reject, Accelerator.propose
+    monkeypatch.setattr(Accelerator, "reject", reject)
+    monkeypatch.setattr(Accelerator, "propose", propose)
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(c, 1.0, size=(100, 2)) for c in rng.normal(0, 1.2, size=(4, 2))])
+    model = unmix.GaussianMixture(4, random_state=0, tol=1e-7, max_iter=500).fit(X)
+    assert not all(s.accepted for s in model.trace_)
+    rejected = [i for i, pair in enumerate(told[:-1]) if pair is None]
+    for i in rejected:
+        np.testing.assert_array_equal(told[i + 1][0], told[i - 1][1])
+
+
 def test_trees():
     U = skeleton.Stats(np.arange(3.0), np.ones((2, 2)))
     pair = (U, 2.0)
@@ -429,9 +453,14 @@ def test_trees():
     back = unflat(flat(pair), pair)
     assert isinstance(back[0], skeleton.Stats)
     assert back[1] == 2.0
-    twice = tree.add_into(tree.double(pair), pair)
-    np.testing.assert_array_equal(twice[0].N, 2 * U.N)
-    np.testing.assert_array_equal(U.N, np.arange(3.0))
+    first, more = np.arange(3.0), np.arange(4.0, dtype=np.float32)
+    mine = tree.double((first, first, more, more[::2]))
+    assert mine[0] is first  # statistics are handed over
+    total = tree.add_into(mine, (first.copy(), first.copy(), more, more[::2]))
+    for new, old in zip(total, (np.arange(3), np.arange(3), more, more[::2]), strict=True):
+        np.testing.assert_array_equal(new, 2 * old)
+        assert new.dtype == np.float64
+    np.testing.assert_array_equal(more, np.arange(4))
     assert not tree.finite((np.array([np.nan]), 1.0))
     assert tree.blend(pair, pair, 1.0) is pair
 

@@ -14,9 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import unmix
 from unmix import KMeans
-from unmix.cluster.kmeans import Stats
+from unmix.cluster.kmeans import Stats, half_apart
 from unmix.engine.block import Block
-from unmix.kernels import kmeans_cells, kmeans_dense
+from unmix.kernels import kernel, kmeans_cells, kmeans_dense, lanes
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -289,7 +289,9 @@ def lloyd(X, U, passes, keep, edges):
     parts = model.start(block(X[:]), np.random.default_rng(0))
     z, out = [None] * (len(edges) - 1), []
     for _ in range(passes):
-        cast = parts._replace(**{f: getattr(parts, f).astype(X.dtype) for f in ("centers", "path", "drift", "shift")})
+        cast = parts._replace(
+            **{f: getattr(parts, f).astype(X.dtype) for f in ("centers", "path", "drift", "moved", "half", "shift")}
+        )
         local = [model.local(cast, block(X[a:b], z=z[i])) for i, (a, b) in enumerate(pairwise(edges))]
         if keep(len(out)):
             z = [p.z for p in local]
@@ -348,9 +350,14 @@ def test_bounds_spare_most_of_the_work():
     for _ in range(4):
         local = model.local(U, Block(X, z=z))
         U, z = model.update(U, local.stats), local.z
-    eps = np.finfo(float).eps
-    rows = kmeans_dense.suspects(X, U.centers, z.label, z.upper, z.lower, U.path, U.drift, eps)
-    assert len(rows) < 0.1 * len(X)
+    assert len(suspects(X, U.centers, *z, U.path, U.drift, U.moved, U.half)) < 0.1 * len(X)
+
+
+def suspects(X, centers, label, upper, lower, path, drift, moved, half):
+    rows = np.empty(len(X) + 1, np.int64)
+    eps = np.finfo(X.dtype).eps
+    count = kmeans_dense.suspects(X, 0, len(X), centers, label, upper, lower, path, drift, moved, half, eps, rows)
+    return rows[:count]
 
 
 # ---------------------------------------------------------------- kernels and their twins
@@ -365,13 +372,15 @@ def test_nearest_and_its_bound(n, d, k, dtype):
     X[: n // 2] = 20 * U[-1] + 10 * X[: n // 2]
     U[k // 3] = U[-1] + dtype(1e-9 if dtype is np.float64 else 3e-7)  # too near for float32 products to tell them apart
     drift, shift = rng.uniform(0, 1, k).astype(dtype), rng.standard_normal(d).astype(dtype)
-    label, lower = np.full(n, -1, np.int32), np.zeros(n)
+    label, upper, lower = np.full(n, k - 1, np.int32), np.full(n, np.inf), np.zeros(n)
     rows = np.flatnonzero(rng.random(n) < 0.8)
-    kmeans_dense.nearest(X, rows, U, shift, dtype(0.5), drift, label, lower)
+    rest = np.setdiff1d(np.arange(n), rows)
+    upper[rest], lower[rest] = -np.inf, np.inf  # bounds that leave no doubt
+    none = np.zeros(k)
+    kmeans_dense.lloyd(X, np.empty(0), U, shift, dtype(0.5), none, drift, none, none, 1e-7, True, label, upper, lower)
     square = brute(X, U)
     assert np.array_equal(label[rows], square.argmin(axis=1)[rows])
-    rest = np.setdiff1d(np.arange(n), rows)
-    assert (label[rest] == -1).all()
+    assert (label[rest] == k - 1).all()
     np.put_along_axis(square, square.argmin(axis=1)[:, None], np.inf, axis=1)
     bound, truth = lower[rows] - drift[label[rows]], np.sqrt(square.min(axis=1)[rows])
     assert (bound <= truth * (1 + 1e-6)).all()
@@ -385,11 +394,14 @@ def test_sums_and_their_twin(dtype):
     w = rng.uniform(0, 2, 300)
     label, path = rng.integers(0, 4, 300).astype(np.int32), rng.uniform(0, 1, 5).astype(dtype)  # cluster 4 is empty
     Z, square = np.eye(5)[label] * w[:, None], brute(X, U)[np.arange(300), label]
-    N, A, V, upper = kmeans_dense.sums(X, U, label, w, path)
+    settled = np.full(300, -np.inf), np.full(300, np.inf)
+    none, upper = np.zeros(5), settled[0].copy()
+    dense = kmeans_dense.lloyd(X, w, U, X[0], dtype(1), path, none, none, none, 1e-7, True, label, upper, settled[1])
     S = sp.csr_array(X)
-    base = (U.astype(float) ** 2).sum(axis=1)
-    cells = kmeans_cells.sums(S.indptr, S.indices, S.data, U, base, False, float(np.sqrt(base.max())), label, w, path)
-    for n, a, v, up in ((N, A, V, upper), (*cells[:3], cells[4])):
+    base, other = (U.astype(float) ** 2).sum(axis=1), np.empty(300)
+    csr = S.indptr, S.indices, S.data
+    cells = kmeans_cells.sums(*csr, U, base, False, float(np.sqrt(base.max())), label, w, path, other)
+    for n, a, v, up in ((*dense, upper), (*cells[:3], other)):
         np.testing.assert_allclose(n, Z.sum(axis=0))
         np.testing.assert_allclose(a, Z.T @ X.astype(float), atol=1e-12)
         np.testing.assert_allclose(v, np.bincount(label, w * square, minlength=5), rtol=1e-12)
@@ -406,8 +418,46 @@ def test_suspects_miss_no_row_that_changes():
     path = np.sqrt((moved**2).sum(axis=1))
     drift = np.array([np.delete(path, k).max() for k in range(20)])
     upper, lower = np.sqrt(square[:, 0]), np.sqrt(square[:, 1])
-    rows = kmeans_dense.suspects(X, U + moved, label, upper, lower, path, drift, np.finfo(float).eps)
+    rows = suspects(X, U + moved, label, upper, lower, path, drift, path, half_apart(U + moved))
     changed = np.flatnonzero(brute(X, U + moved).argmin(axis=1) != label)
     assert len(changed)
     assert set(changed) <= set(rows)
     assert len(rows) < len(X)
+
+
+def test_lanes_and_their_twins():
+    @kernel()
+    def run(a, b, c, out, label, flat, turned):
+        x, y, z = lanes.load(a, 0), lanes.load(b, 0), lanes.load(c, 0)
+        lanes.store(out, 0, lanes.fma(x, y, z))
+        lanes.store(out, 16, lanes.lower(x, y))
+        lanes.store(out, 32, lanes.higher(x, y))
+        lanes.store(out, 48, lanes.splat_of(a, 3))
+        lanes.store(label, 0, lanes.where_lower(x, y, lanes.splat(np.int32(7)), lanes.splat(np.int32(9))))
+        lanes.transpose(flat, 2, 20, turned, 1, 30)
+        return lanes.aligned(5).ctypes.data % 64
+
+    rng = np.random.default_rng(0)
+    a, b, c = rng.standard_normal((3, 16)).astype(np.float32)
+    out, label, turned = np.zeros(64, np.float32), np.zeros(16, np.int32), np.zeros(500, np.float32)
+    flat = rng.standard_normal(16 * 20).astype(np.float32)
+    assert run(a, b, c, out, label, flat, turned) == 0
+    once = (a.astype(np.float64) * b + c).astype(np.float32)
+    np.testing.assert_allclose(out[:16], once, rtol=1e-7)
+    assert np.array_equal(out[16:], np.concatenate([np.minimum(a, b), np.maximum(a, b), np.full(16, a[3])]))
+    assert np.array_equal(label, np.where(a < b, 7, 9))
+    block = flat.reshape(16, 20)[:, 2:18]
+    assert np.array_equal(turned[1:481].reshape(16, 30)[:, :16], block.T)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_half_the_way_to_the_next_centre(offset):
+    rng = np.random.default_rng(0)
+    U = offset + rng.standard_normal((700, 5))  # more than one part
+    U[3] = U[600]
+    square = brute(U, U)
+    np.fill_diagonal(square, np.inf)
+    truth = 0.5 * np.sqrt(square.min(axis=1))
+    half = half_apart(U - U.mean(axis=0))
+    assert (half <= truth).all()
+    np.testing.assert_allclose(half, truth, atol=1e-6)

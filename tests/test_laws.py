@@ -202,7 +202,7 @@ def test_online_with_rate_one_on_all_rows_is_a_batch_step(cls):
         model.set_params(n_init=1)
     with unmix.config(acceleration=False):
         batch = pickle.loads(pickle.dumps(model)).fit(X)
-        online = pickle.loads(pickle.dumps(model)).partial_fit(X)
+        online = pickle.loads(pickle.dumps(model)).partial_fit(X, rate=1.0)
     assert_close(batch._parts_, online._parts_, rtol=1e-6)
     before = online._parts_
     online.partial_fit(X, rate=1.0)

@@ -263,3 +263,29 @@ def test_the_kernel_is_its_equations():
         left = np.where(seen, x - low, 0) if len(mask) else x - low
         expected = [((c - y) ** 2).sum(1), (y**2).sum(1), (x**2).sum(1), np.abs(left).sum(1)]
         np.testing.assert_allclose(sums, np.transpose(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seed", "scaled", "bound"),
+    [(0, False, 396.745344), (1, False, 386.211941), (2, False, 418.077669), (0, True, 5015.79385)],
+)
+def test_tall_tables_and_columns_of_any_scale_reach_the_optimum(seed, scaled, bound):
+    # ⟨Y, X⟩ of a Y with ‖Y‖₂ ≤ 1 and |Y| ≤ λ bounds the minimum from below: the best of 25,000 steps of the textbook
+    X, _ = planted(300, 20, 3, seed=seed)
+    if scaled:
+        X = X * 10 ** np.random.default_rng(0).uniform(-2, 2, 20)
+    model = RobustPCA(random_state=0).fit(X)
+    assert model.result_ == "converged"
+    assert scaled or model.rank_ == 3
+    objective = model.singular_values_.sum() + model.lambda_ * np.abs(X - model.low_rank_).sum()
+    assert 0 <= objective / bound - 1 < 5e-7
+
+
+@pytest.mark.parametrize("c", [1e-6, 3.0, 1e6])
+def test_the_unit_of_the_data_does_not_matter(c):
+    X, _ = planted(120, 30, 3, noise=0.05)
+    one, other = RobustPCA(random_state=0).fit(X), RobustPCA(random_state=0).fit(c * X)
+    assert other.n_iter_ == one.n_iter_
+    assert other.rank_ == one.rank_
+    np.testing.assert_allclose(other.low_rank_, c * one.low_rank_, atol=1e-6 * c)
+    np.testing.assert_allclose(other.sparse_, c * one.sparse_, atol=1e-6 * c)

@@ -128,6 +128,13 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """None for a batch fit, or (rows of a batch, its rate ρ as a function of the step)."""
         return None
 
+    def made_of(self, U: Any, weight: float) -> Any:
+        """Statistics of so many rows that these parts stand for, from which online steps begin.
+
+        None, the default: the first batch replaces what the parts stand for.
+        """
+        return None
+
     def rate(self, step: int, weight: float, seen: float) -> float:
         """ρ of a `partial_fit` step: (step + 1)^−0.7, so that what early, poor parts left is forgotten."""
         return float((step + 1) ** -0.7)
@@ -266,10 +273,13 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             if not (np.isfinite(loss) and tree.finite(new)):
                 raise ValueError("the batch gave statistics that are not finite; the model was left as it was")
             seen += shape.weight
-            rho = 1.0 if stats is None else self.rate(step, shape.weight, seen) if rate is None else rate
-            new = tree.scale(new, 1.0 / shape.weight)
-            stats = new if stats is None else tree.blend(stats, new, rho)  # per row, so that n may still grow
-            total = tree.scale(stats, self._total(seen))
+            n = self._total(seen)
+            if stats is None:
+                stats = tree.scale(bare.made_of(U, n), 1.0 / n)
+            new = tree.scale(new, 1.0 / shape.weight)  # per row, so that n may still grow
+            if stats is not None:
+                new = tree.blend(stats, new, self.rate(step, shape.weight, seen) if rate is None else rate)
+            total = tree.scale(new, n)
             U = tree.settle(bare.update(U, total))
             loss *= seen / shape.weight  # as if all rows so far were like these
             objective = (loss + bare.penalty(U)) / seen
@@ -277,7 +287,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             done = Fit(U, None, loss, objective, seen, round(seen), shape.dtype, trace, "max_iter", "online", total)
             self._shape = shape
             self._finish(done)
-            self._online_ = (stats, step + 1, seen)
+            self._online_ = (new, step + 1, seen)
         return self
 
     def _total(self, seen: float) -> float:

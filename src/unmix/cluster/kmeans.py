@@ -12,8 +12,9 @@ cuts that cluster in two.
 *Bounds.* Row i keeps an upper bound on the distance to its centre and a lower bound on that to any other. When centres
 move, ‖x − u_k‖ changes by at most ‖Δu_k‖; U counts the way that each centre has come (`path`) and, for each, the
 longest that any other has come, pass by pass (`drift`). The upper bound is kept less `path`, the lower one plus
-`drift`, so bounds of any earlier pass hold, and where they leave no doubt no distance is computed. They decide no
-label: labels, sums and loss have the same bits without them.
+`drift`, so bounds of any earlier pass hold, and where they leave no doubt no distance is computed. Nor is it where a
+row is nearer to its centre than half the way from there to the next (`half`). Bounds decide no label: labels, sums and
+loss have the same bits without them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Parts(NamedTuple):
     centers: np.ndarray
     path: np.ndarray  # Σ over passes of ‖Δu_k‖
     drift: np.ndarray  # Σ over passes of max_{j≠k} ‖Δu_j‖
+    moved: np.ndarray  # ‖Δu_k‖ of the last pass
+    half: np.ndarray  # ½ min_{j≠k} ‖u_k − u_j‖ at least
     shift: np.ndarray  # about the mean of the data: fixed
     variance: float  # mean over the columns of the data: fixed
     eps: float  # rounding of the data's precision
@@ -170,7 +173,9 @@ class KMeans(ClusterMixin, Model):
         return max(4 * layout.block_rows(shape), least)
 
     def sample_rows(self, shape: Shape) -> int:
-        """Enough rows that each cluster has its share: more would cost more than the passes, and help little."""
+        """Enough rows that each cluster has its share, and where none are drawn, that the columns' variance shows."""
+        if not isinstance(self.init, str) and not callable(self.init):
+            return min(shape.n, 1 << 12)
         return min(layout.sample_rows(shape), max(1 << 14, 128 * self.n_clusters))
 
     def keep(self, z: Rows) -> np.ndarray:
@@ -207,50 +212,33 @@ class KMeans(ClusterMixin, Model):
                 index = rng.choice(len(w), self.n_clusters, replace=repeat, p=w / w.sum())
             centers = dense(centered[index]) + shift_back
         none = np.zeros(self.n_clusters)
-        return Parts(centers, none, none, shift, spread, float(np.finfo(x.dtype).eps), 0, 0, 0)
+        return Parts(centers, none, none, none, none, shift, spread, float(np.finfo(x.dtype).eps), 0, 0, 0)
 
     # ---------------------------------------------------------------- local, stats
 
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each."""
+        n, known = b.x.shape[0], b.z is not None
         w = np.empty(0) if b.w is None else b.w
+        label, upper, lower = (v.copy() for v in b.z) if known else (np.zeros(n, np.int32), np.empty(n), np.empty(n))
+        bounds = float(np.finfo(b.x.dtype).eps), known, label, upper, lower
+        holes: np.ndarray | float = 0.0
         if sp.issparse(b.x) or b.observed is not None:
             from unmix.kernels import kmeans_cells
 
-            cells, holes = Cells(U, b), 0.0
-            label, lower = self._label(U, b, cells)
-            N, A, V, seen, upper = kmeans_cells.sums(*cells.rows, U.centers, *cells.rule, label, w, U.path)
+            cells = Cells(U, b)
+            half = U.half if b.observed is None else np.zeros_like(U.half)  # the way may lead through unseen columns
+            kmeans_cells.nearest(*cells.rows, cells.columns, *cells.rule, U.path, U.drift, half, *bounds)
+            N, A, V, seen = kmeans_cells.sums(*cells.rows, U.centers, *cells.rule, label, w, U.path, upper)
             if b.observed is not None:
                 holes = N[:, None] - seen
         else:
             from unmix.kernels import kmeans_dense
 
-            holes = 0.0
-            label, lower = self._label(U, b)
-            N, A, V, upper = kmeans_dense.sums(b.x, U.centers, label, w, U.path)
+            scale = b.x.dtype.type(2.0 ** -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 1.0)
+            moves = U.path, U.drift, U.moved, U.half
+            N, A, V = kmeans_dense.lloyd(b.x, w, U.centers, U.shift, scale, *moves, *bounds)
         return Local(Rows(label, upper, lower), Stats(N, A, V, holes), float(V.sum()))
-
-    def _label(self, U: Parts, b: Block, cells: Cells | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The nearest centre of each row, and the lower bound on the distance to any other, plus drift."""
-        n = b.x.shape[0]
-        known = b.z is not None
-        label, lower = (b.z.label.copy(), b.z.lower.copy()) if known else (np.zeros(n, np.int32), np.empty(n))
-        upper = b.z.upper if known else lower
-        eps = float(np.finfo(b.x.dtype).eps)
-        if cells is not None:
-            from unmix.kernels import kmeans_cells
-
-            bounds = (label, upper, lower, U.path, U.drift, eps, known)
-            kmeans_cells.nearest(*cells.rows, cells.columns, *cells.rule, *bounds)
-        else:
-            from unmix.kernels import kmeans_dense
-
-            rows = np.arange(n)
-            if known:
-                rows = kmeans_dense.suspects(b.x, U.centers, label, upper, lower, U.path, U.drift, eps)
-            scale = 2.0 ** -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 1.0
-            kmeans_dense.nearest(b.x, rows, U.centers, U.shift, b.x.dtype.type(scale), U.drift, label, lower)
-        return label, lower
 
     # ---------------------------------------------------------------- update
 
@@ -281,6 +269,8 @@ class KMeans(ClusterMixin, Model):
             centers=centers,
             path=U.path + moved,
             drift=U.drift + others,
+            moved=moved,
+            half=half_apart(centers - U.shift) - U.eps * size.max(),
             refilled=refilled,
             tried=U.tried + refilled,
             empty=len(empty) - refilled,
@@ -326,8 +316,7 @@ class KMeans(ClusterMixin, Model):
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:
         """The nearest centre."""
-        b = b._replace(z=None)
-        return self._label(U, b, Cells(U, b) if sp.issparse(b.x) or b.observed is not None else None)[0]
+        return self.local(U, b._replace(z=None, w=None)).z.label
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U for rows of Z that add up to 1 (one-hot, memberships); rows of distances give the nearest centre."""
@@ -408,6 +397,20 @@ def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarra
     out += (squares(x) if own is None else own)[:, None]
     out += square.sum(axis=1) if observed is None else observed @ square.T
     return np.maximum(out, 0.0, out=out)
+
+
+def half_apart(centers: np.ndarray) -> np.ndarray:
+    """½ min_{j≠k} ‖u_k − u_j‖, or a little less: what rounding may have added is taken off."""
+    out, own = np.zeros(len(centers)), squares(centers)
+    if len(centers) == 1:
+        return out
+    slack = (centers.shape[1] + 8) * np.finfo(np.float64).eps
+    for i in range(0, len(centers), 512):
+        part = slice(i, i + 512)
+        square = own[part, None] + own - 2 * (centers[part] @ centers.T) - slack * (own[part, None] + own)
+        np.fill_diagonal(square[:, i:], np.inf)
+        out[part] = 0.5 * np.sqrt(np.maximum(square.min(axis=1), 0.0))
+    return out
 
 
 def squares(x: Any) -> np.ndarray:

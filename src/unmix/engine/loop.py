@@ -5,8 +5,9 @@ come in several batches; after each of them
 
     stats ← (1 − ρ) stats + ρ (n / |b|) stats_b        U ← update(U, stats)
 
-which for one batch and ρ = 1 is the ordinary fit. A fit has converged when a pass improves the objective per row by
-no more than tol units, where a unit is a nat for likelihoods and the first objective for losses.
+which for one batch and ρ = 1 is the ordinary fit. The first batch is blended with the statistics that the first parts
+stand for, if the model knows them (`made_of`). A fit has converged when a pass improves the objective per row by no
+more than tol units, where a unit is a nat for likelihoods and the first objective for losses.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Start:
     result: str = "max_iter"
     message: str = ""
     made_of: Any = None  # statistics from which U was made
-    plain: Any = None  # where U is an extrapolation: the parts that the plain step gives
+    plain: Any = None  # where U is an extrapolation: the parts that the plain step gives, and their statistics
     good: Any = None  # the parts of the last pass whose objective was finite
     accelerator: Accelerator | None = None
 
@@ -140,7 +141,7 @@ class Loop:
                 )
         best = self._best(starts)
         if best.plain is not None:  # the parts are an extrapolation that no pass has confirmed
-            best.U, best.plain = best.plain, None
+            best.U, best.plain = best.plain[0], None
         if best.result == "max_iter":
             best.message = f"not converged after {count(self.number)}"
         done = self._close(best, collect)
@@ -204,7 +205,8 @@ class Loop:
                 losses[s.index] += loss
                 if len(self.batches) > 1:
                     stats = tree.scale(stats, self.shape.weight / weight)
-                    s.stats = stats if s.stats is None else tree.blend(s.stats, stats, rho)
+                    before = self.model.made_of(s.U, self.shape.weight) if s.stats is None else s.stats
+                    s.stats = stats if before is None else tree.blend(before, stats, rho)
                     self.work.commit(s.index)
                     s.U = tree.settle(self.model.update(s.U, s.stats))
                 else:
@@ -285,7 +287,7 @@ class Loop:
         U = None
         if s.accelerator is not None and s.made_of is not None and extrapolate:
             U = self._extrapolate(s)
-        s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, plain)
+        s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, (plain, s.stats))
         return True
 
     def _extrapolate(self, s: Start) -> tuple[Any, Any] | None:
@@ -312,7 +314,7 @@ class Loop:
         s.trace[-1] = s.trace[-1]._replace(accepted=False)
         s.accelerator.reject()
         self.work.drop(s.index)
-        s.U, s.plain, s.made_of, s.stats = s.plain, None, None, None
+        (s.U, s.made_of), s.plain, s.stats = s.plain, None, None
 
     def _nonfinite(self, s: Start, where: str) -> None:
         """Keep the last good parts and say where it happened."""

@@ -30,14 +30,23 @@ def leaves(a: Any) -> Iterator[Any]:
 
 
 def double(a: Any) -> Any:
-    """A copy of the tree whose floating arrays are float64: the start of a sum that belongs to the engine."""
+    """The tree with floating arrays as float64, C-ordered and its own: the start of a sum that belongs to the engine.
 
-    def copy(v: Any) -> Any:
+    Statistics are handed over: an array that is no view of another, nor there twice, is taken as it is.
+    """
+    taken: set[int] = set()
+
+    def own(v: Any) -> Any:
         if not isinstance(v, np.ndarray):
             return v
-        return np.array(v, dtype=np.float64 if is_float(v) else v.dtype, order="C")
+        dtype = np.float64 if is_float(v) else v.dtype
+        whole = v.flags.writeable and v.flags.c_contiguous and not isinstance(v.base, np.ndarray)
+        if whole and v.dtype == dtype and id(v) not in taken:
+            taken.add(id(v))
+            return v
+        return np.array(v, dtype=dtype, order="C")
 
-    return map(copy, a)
+    return map(own, a)
 
 
 def settle(a: Any, dtype: Any = None) -> Any:

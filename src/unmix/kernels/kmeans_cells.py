@@ -14,7 +14,9 @@ ROUNDING = 2.0**-52
 
 
 @kernel()
-def nearest(indptr, indices, values, columns, base, missing, reach, labels, upper, lower, path, drift, eps, known):
+def nearest(
+    indptr, indices, values, columns, base, missing, reach, path, drift, half, eps, known, labels, upper, lower
+):
     """Sets the label and a lower bound (plus drift) on the distance to every other centre.
 
     Rows that are `known` not to have changed, by bounds left from an earlier pass, are passed over.
@@ -25,7 +27,7 @@ def nearest(indptr, indices, values, columns, base, missing, reach, labels, uppe
     for i in range(labels.size):
         k = labels[i]
         if known:
-            beyond = lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack) - path[k] * slack
+            beyond = max(half[k], lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack)) - path[k] * slack
             if upper[i] + path[k] < beyond:
                 continue
         distance[:] = base
@@ -60,12 +62,11 @@ def rounding(indptr, values, i, d, missing, reach):
 
 
 @kernel()
-def sums(indptr, indices, values, u, base, missing, reach, labels, w, path):
+def sums(indptr, indices, values, u, base, missing, reach, labels, w, path, upper):
     """Per centre Σw, Σw x, Σw‖x − u‖² and Σw of each cell; per row the distance to its centre, less its path."""
     n_centers, d = u.shape
     N, A, V = np.zeros(n_centers), np.zeros((n_centers, d)), np.zeros(n_centers)
     cells = np.zeros((n_centers, d) if missing else (0, 0))
-    upper = np.empty(labels.size)
     for i in range(labels.size):
         k = labels[i]
         weight = w[i] if w.size else 1.0
@@ -81,4 +82,4 @@ def sums(indptr, indices, values, u, base, missing, reach, labels, w, path):
         N[k] += weight
         V[k] += weight * square
         upper[i] = np.sqrt(square + rounding(indptr, values, i, d, missing, reach)) - path[k]
-    return N, A, V, cells, upper
+    return N, A, V, cells

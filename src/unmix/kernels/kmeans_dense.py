@@ -1,19 +1,26 @@
 """Nearest centres of dense rows, exact for float64 arithmetic although the bulk of the work is single precision.
 
-Scores t_k = ½‖u_k − s‖² − ⟨x − s, u_k − s⟩ order the centres as their distances do. A float32 matrix product gives
-them within e_k = a_k ‖x − s‖ + b_k (a bound, not an estimate), so a centre is out when another's t + e is below its
-t − e. Nearly always one centre is left; where more are, their distances decide, summed in float64. So labels do not
-depend on how rows were cut into blocks, nor on which rows the triangle inequality let us skip.
+Scores t_k = ½‖u_k − s‖² − ⟨x − s, u_k − s⟩ order the centres as their distances do. In float32 they are within
+e = a ‖x − s‖ + b (a bound, not an estimate), so a centre is out when another's score is lower by more than 2e. Nearly
+always one centre is left; where more may be, distances decide, summed in float64. So labels do not depend on how rows
+were cut into blocks, nor on which rows the triangle inequality let us skip.
+
+Scores are made for PANEL rows and CENTRES centres at a time, whose sums stay in registers while DEEP columns go by,
+which stay in the first-level cache while all centres go by.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from unmix.kernels import FUSED, SUMS, inlined, kernel
+from unmix.kernels import SUMS, inlined, kernel
+from unmix.kernels.lanes import aligned, fma, higher, load, lower, splat, splat_of, store, transpose, where_lower
 
-CHUNK = 512  # rows per matrix product: its scores stay in the cache
-SMALL = 1_000_000  # multiplications in a product that BLAS does without packing, if rows of both factors are contiguous
+PANEL = 64  # rows: four times sixteen lanes
+CENTRES = 4
+DEEP = 128
+TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one step to the next
+LEAST = 2048  # rows among which suspects are sought, so that they fill panels
 UNIT = 2.0**-24  # rounding unit of float32
 TINY = 2.0**-126  # smallest normal float32: what underflow may cost
 
@@ -31,138 +38,227 @@ def squared_distance(x, i, u, k):
     return total
 
 
-@kernel()
-def suspects(x, u, labels, upper, lower, path, drift, eps):
-    """Rows whose nearest centre may have changed since their bounds were made; rounding is on the safe side."""
-    rows = np.empty(labels.size, np.int64)
+@inlined()
+def suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, half, eps, rows):
+    """Count, and list in `rows`, those whose nearest centre may have changed since their bounds were made.
+
+    The distance to the own centre is computed where it can help: where, if the centre came `moved` nearer, it would.
+    Rounding is on the safe side.
+    """
     count = 0
     slack = eps * (x.shape[1] + 8)
-    for i in range(labels.size):
+    for i in range(start, stop):
         k = labels[i]
-        beyond = lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack) - path[k] * slack
-        if upper[i] + path[k] < beyond or (beyond > 0 and squared_distance(x, i, u, k) < beyond * beyond):
-            continue
+        beyond = max(half[k], lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack)) - path[k] * slack
+        reach = upper[i] + path[k]
         rows[count] = i
+        if reach < beyond:
+            continue
+        if beyond > 0 and reach - 2 * moved[k] < beyond and squared_distance(x, i, u, k) < beyond * beyond:
+            continue
         count += 1
-    return rows[:count]
+    return count
 
 
 @inlined(SUMS)
 def single(x, i, shift, scale, out, r):
-    """out_r ← (x_i − shift)·scale in float32; returns its squared length."""
-    length = 0.0
+    """out_r ← (x_i − shift)·scale in float32."""
     for j in range(x.shape[1]):
-        v = np.float32((x[i, j] - shift[j]) * scale)
-        out[r, j] = v
-        length += np.float64(v) * np.float64(v)
-    return length
+        out[r, j] = (x[i, j] - shift[j]) * scale
 
 
-@inlined(FUSED)
-def two_lowest(products, half, a, norm, best, second, label):
-    """Per column, over k: the lowest two of half_k − a_k·norm − products_k and where the lowest is."""
-    for r in range(norm.size):
-        best[r] = np.inf
-        second[r] = np.inf
-        label[r] = 0
-    for k in range(half.size):
-        for r in range(norm.size):
-            t = (half[k] - a[k] * norm[r]) - products[k, r]
-            second[r] = min(second[r], max(t, best[r]))
-            label[r] = k if t < best[r] else label[r]
-            best[r] = min(best[r], t)
+@inlined(SUMS)
+def length(x, r):
+    """‖x_r‖² in float64."""
+    total = 0.0
+    for j in range(x.shape[1]):
+        total += np.float64(x[r, j]) * np.float64(x[r, j])
+    return total
 
 
 @inlined()
-def decide(x, i, u, products, r, half, a, norm, bar):
-    """Where scores are too close: the nearest of the centres that reach the bar, by distance; bounds for all others.
-
-    Returns the centre, the next distance squared, and the lowest score of those that do not reach the bar.
-    """
-    first, second, beyond, nearest = np.inf, np.inf, np.inf, 0
-    for k in range(half.size):
-        t = (half[k] - a[k] * norm[r]) - products[k, r]
-        if t > bar:
-            beyond = min(beyond, np.float64(t))
-            continue
-        distance = squared_distance(x, i, u, k)
-        if distance < first:
-            first, second, nearest = distance, first, k
-        elif distance < second:
-            second = distance
-    return nearest, second, beyond
+def columns_of(some, out):
+    """Set out to PANEL rows column by column: out[PANEL·j + r] = some[r, j]."""
+    d = some.shape[1]
+    flat = some.reshape(PANEL * d)
+    whole = d - d % 16
+    for j in range(0, whole, 16):
+        for r in range(0, PANEL, 16):
+            transpose(flat, r * d + j, d, out, PANEL * j + r, PANEL)
+    for j in range(whole, d):
+        for r in range(PANEL):
+            out[PANEL * j + r] = some[r, j]
 
 
-@kernel()
-def nearest(x, rows, u, shift, scale, drift, labels, lower):
-    """Sets, for these rows, the label and a lower bound (plus drift) on the distance to every other centre."""
-    if rows.size == 0:
-        return
-    n_centers, d = u.shape
-    centers = np.empty((n_centers, d), np.float32)
-    half = np.empty(n_centers, np.float32)  # ½‖u_k − s‖² − b_k
-    a = np.empty(n_centers, np.float32)
-    b = np.empty(n_centers, np.float32)
+@inlined(SUMS)
+def lengths(columns, d, out):
+    """‖x_r‖² of PANEL rows, in float32."""
+    for r in range(PANEL):
+        out[r] = 0
+    for j in range(d):
+        for r in range(PANEL):
+            out[r] += columns[PANEL * j + r] * columns[PANEL * j + r]
+
+
+@inlined()
+def begin(scores, k):
+    """Four times sixteen scores of centre k so far."""
+    at = PANEL * k
+    return load(scores, at), load(scores, at + 16), load(scores, at + 32), load(scores, at + 48)
+
+
+@inlined()
+def keep(scores, k, t0, t1, t2, t3):
+    """Keep the scores of centre k."""
+    at = PANEL * k
+    store(scores, at, t0)
+    store(scores, at + 16, t1)
+    store(scores, at + 32, t2)
+    store(scores, at + 48, t3)
+
+
+@inlined()
+def four(columns, minus, d, start, stop, k, scores):
+    """Add columns start ≤ j < stop to the scores of centres k to k + 3, of which `minus` holds −u, four by four."""
+    a0, a1, a2, a3 = begin(scores, k)
+    b0, b1, b2, b3 = begin(scores, k + 1)
+    c0, c1, c2, c3 = begin(scores, k + 2)
+    e0, e1, e2, e3 = begin(scores, k + 3)
+    for j in range(start, stop):
+        p, q = PANEL * j, k * d + CENTRES * j
+        x0, x1, x2, x3 = load(columns, p), load(columns, p + 16), load(columns, p + 32), load(columns, p + 48)
+        u = splat_of(minus, q)
+        a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
+        u = splat_of(minus, q + 1)
+        b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
+        u = splat_of(minus, q + 2)
+        c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
+        u = splat_of(minus, q + 3)
+        e0, e1, e2, e3 = fma(u, x0, e0), fma(u, x1, e1), fma(u, x2, e2), fma(u, x3, e3)
+    keep(scores, k, a0, a1, a2, a3)
+    keep(scores, k + 1, b0, b1, b2, b3)
+    keep(scores, k + 2, c0, c1, c2, c3)
+    keep(scores, k + 3, e0, e1, e2, e3)
+
+
+@inlined()
+def two_lowest(scores, n_centers, at, best, second, label):
+    """Of sixteen rows, over all centres: the lowest two scores and where the lowest is."""
+    low, after, found = splat(np.float32(np.inf)), splat(np.float32(np.inf)), splat(np.int32(0))
     for k in range(n_centers):
-        length = single(u, k, shift, scale, centers, k)
-        a[k] = (d + 8) * UNIT * np.sqrt(length)
-        b[k] = 4 * UNIT * length + (d + 8) * TINY
-        half[k] = 0.5 * length - b[k]
-
-    chunk = min(256, SMALL // (n_centers * d) // 64 * 64)
-    small = chunk >= 128
-    if not small:
-        chunk = CHUNK
-    width = min(chunk, rows.size)
-    some = np.empty((width, d), np.float32)
-    flipped = np.empty(d * width if small else 0, np.float32)
-    square, rest = np.empty(width), np.empty(width)
-    unscale = 1.0 / np.float64(scale) ** 2
-    norm, best, second = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
-    label = np.empty(width, np.int32)
-    scores = np.empty(n_centers * width, np.float32)
-    for start in range(0, rows.size, chunk):
-        m = min(chunk, rows.size - start)
-        for r in range(m):
-            square[r] = single(x, rows[start + r], shift, scale, some, r)
-            norm[r] = np.sqrt(square[r])
-        products = scores[: n_centers * m].reshape(n_centers, m)
-        if small:
-            columns = flipped[: d * m].reshape(d, m)
-            for j in range(d):
-                for r in range(m):
-                    columns[j, r] = some[r, j]
-            np.dot(centers, columns, products)
-        else:
-            np.dot(centers, some[:m].T, products)
-        two_lowest(products, half, a, norm[:m], best, second, label)
-        for r in range(m):
-            rest[r] = np.sqrt(max(0.0, square[r] * (1 - 4 * UNIT) + 2 * np.float64(second[r])) * unscale)
-        for r in range(m):
-            i, k = rows[start + r], label[r]
-            bar = best[r] + 2 * (a[k] * norm[r] + b[k])  # the most that the best score may be
-            if not second[r] > bar:  # a near tie, or not finite
-                k, distance, score = decide(x, i, u, products, r, half, a, norm, bar)
-                rest[r] = np.sqrt(min(distance, max(0.0, square[r] * (1 - 4 * UNIT) + 2 * score) * unscale))
-            labels[i] = k
-            lower[i] = rest[r] + drift[k]
+        t = load(scores, PANEL * k + at)
+        after = lower(after, higher(t, low))
+        found = where_lower(t, low, splat(np.int32(k)), found)
+        low = lower(t, low)
+    store(best, at, low)
+    store(second, at, after)
+    store(label, at, found)
 
 
-@kernel(SUMS)
-def sums(x, u, labels, w, path):
-    """Per centre Σw, Σw x, Σw‖x − u‖²; per row the distance to its centre, less the centre's path."""
-    n_centers, d = u.shape
-    N, A, V = np.zeros(n_centers), np.zeros((n_centers, d)), np.zeros(n_centers)
-    upper = np.empty(labels.size)
-    for i in range(labels.size):
+@inlined()
+def bounds(square, best, second, a, b, exact, unscale, bar, rest):
+    """Per row the most that the lowest score may be, and the least squared distance of a centre with a higher one.
+
+    2e is the bar less the lowest score; ‖x − u‖² = ‖x‖² + 2t.
+    """
+    for r in range(PANEL):
+        error = 2 * (a * np.sqrt(np.float64(square[r])) + b)
+        bar[r] = best[r] + error
+        rest[r] = max(0.0, square[r] * exact + 2 * np.float64(second[r]) - error) * unscale
+
+
+@inlined()
+def decide(x, i, u, scores, r, bar):
+    """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared."""
+    first, second, nearest = np.inf, np.inf, 0
+    for k in range(u.shape[0]):
+        if not scores[PANEL * k + r] > bar:
+            distance = squared_distance(x, i, u, k)
+            if distance < first:
+                first, second, nearest = distance, first, k
+            elif distance < second:
+                second = distance
+    return nearest, second
+
+
+@inlined()
+def centres(u, shift, scale, some, minus, half):
+    """Set minus to −(u − shift)·scale, four by four, and half to ½‖u_k − s‖²; return the greatest length."""
+    K, d = u.shape
+    far = 0.0
+    for k in range(K):
+        single(u, k, shift, scale, some, 0)
+        square = length(some, 0)
+        half[k] = 0.5 * square
+        far = max(far, np.sqrt(square))
+        for j in range(d):
+            minus[(k - k % CENTRES) * d + CENTRES * j + k % CENTRES] = -some[0, j]
+    return far
+
+
+@inlined(SUMS)
+def sums(x, start, stop, u, labels, w, path, N, A, V, upper):
+    """Add to each centre Σw, Σw x, Σw‖x − u‖²; per row the distance to its centre, less the centre's path."""
+    for i in range(start, stop):
         k = labels[i]
         weight = w[i] if w.size else 1.0
         square = 0.0
-        for j in range(d):
+        for j in range(x.shape[1]):
             e = np.float64(x[i, j]) - np.float64(u[k, j])
             square += e * e
             A[k, j] += weight * x[i, j]
         N[k] += weight
         V[k] += weight * square
         upper[i] = np.sqrt(square) - path[k]
-    return N, A, V, upper
+
+
+@kernel()
+def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels, upper, lower):
+    """Per centre Σw, Σw x, Σw‖x − u‖²; sets labels and bounds, which where `known` are those of an earlier pass.
+
+    upper: the distance to the own centre, less its path; lower: a bound on that to every other, plus drift.
+    """
+    n, d = x.shape
+    K = u.shape[0]
+    N, A, V = np.zeros(K), np.zeros((K, d)), np.zeros(K)
+    padded = -(-K // CENTRES) * CENTRES
+    some, minus, half = aligned(PANEL * d).reshape(PANEL, d), aligned(padded * d), aligned(padded)
+    far = centres(u, shift, scale, some, minus, half)
+    a, b = (d + 8) * UNIT * far, 4 * UNIT * far**2 + (d + 8) * TINY
+    tile = max(LEAST, TILE // (d * x.itemsize))
+    columns, scores = aligned(PANEL * d), aligned(PANEL * padded)
+    best, second, square, found = aligned(PANEL), aligned(PANEL), aligned(PANEL), np.empty(PANEL, np.int32)
+    bar, rest, rows = np.empty(PANEL), np.empty(PANEL), np.empty(tile + 1, np.int64)
+    exact, unscale = 1 - (d + 8) * UNIT, 1.0 / np.float64(scale) ** 2
+    for start in range(0, n, tile):
+        stop = min(start + tile, n)
+        if known:
+            count = suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows)
+        else:
+            count = stop - start
+            for r in range(count):
+                rows[r] = start + r
+        for top in range(0, count, PANEL):
+            m = min(PANEL, count - top)
+            for r in range(m):
+                single(x, rows[top + r], shift, scale, some, r)
+            columns_of(some, columns)
+            lengths(columns, d, square)
+            for k in range(padded):
+                t = splat_of(half, k)
+                keep(scores, k, t, t, t, t)
+            for j in range(0, d, DEEP):
+                for k in range(0, padded, CENTRES):
+                    four(columns, minus, d, j, min(j + DEEP, d), k, scores)
+            for r in range(0, PANEL, 16):
+                two_lowest(scores, K, r, best, second, found)
+            bounds(square, best, second, a, b, exact, unscale, bar, rest)
+            for r in range(m):
+                i, k = rows[top + r], found[r]
+                if not second[r] > bar[r]:  # a near tie, or not finite
+                    k, near = decide(x, i, u, scores, r, bar[r])
+                    rest[r] = min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale)
+                labels[i] = k
+                lower[i] = np.sqrt(rest[r]) + drift[k]
+        sums(x, start, stop, u, labels, w, path, N, A, V, upper)
+    return N, A, V

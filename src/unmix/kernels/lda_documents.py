@@ -25,13 +25,13 @@ LEAST = 1e-150  # of θ, whose product with a β of 1 must be a normal number
 
 
 @inlined(SUMS)
-def _gather(indices, counts, beta, theta, p, gathered):
+def gather(indices, counts, beta, theta, p, gathered):
     """p_v, and Σ_v n_v β_vk / p_v for each topic; four words at a time share what is loaded of θ and of the sums."""
     gathered[:] = 0.0
-    n, padded = indices.size, theta.size
+    n, padded, zero = indices.size, theta.size, theta.dtype.type(0.0)
     for j in range(0, n - 3, 4):
         a, b, c, d = beta[indices[j]], beta[indices[j + 1]], beta[indices[j + 2]], beta[indices[j + 3]]
-        pa, pb, pc, pd = 0.0, 0.0, 0.0, 0.0
+        pa = pb = pc = pd = zero
         for k in range(padded):
             t = theta[k]
             pa += t * a[k]
@@ -44,7 +44,7 @@ def _gather(indices, counts, beta, theta, p, gathered):
             gathered[k] += ra * a[k] + rb * b[k] + rc * c[k] + rd * d[k]
     for j in range(n - n % 4, n):
         a = beta[indices[j]]
-        pa = 0.0
+        pa = zero
         for k in range(padded):
             pa += theta[k] * a[k]
         p[j] = pa
@@ -78,7 +78,7 @@ def documents(indptr, indices, counts, weights, beta, top, alpha, gamma, cold, s
         for _ in range(sweeps):
             for k in range(K):
                 theta[k] = max(exp_digamma(g[k]), LEAST)
-            _gather(ids, n, beta, theta, p, gathered)
+            gather(ids, n, beta, theta, p, gathered)
             change = 0.0
             for k in range(K):
                 new = alpha[k] + theta[k] * gathered[k]

@@ -108,6 +108,26 @@ def _stretch(G, c, z, origin, extra, slope, gain):
 
 
 @kernel(SUMS)
+def residual(G, C, Z):
+    """Return how far from stationary Z is: Σ |s| z + max(s, 0) z̄  for  s = c − Gz,  z̄ the mean of a column."""
+    n, k = Z.shape
+    zero = Z.dtype.type(0)
+    s, held, up, total = np.empty(k, Z.dtype), np.zeros(k, Z.dtype), np.zeros(k, Z.dtype), np.zeros(k, Z.dtype)
+    for i in range(n):
+        for q in range(k):
+            s[q] = C[i, q]
+        for p in range(k):
+            a = Z[i, p]
+            for q in range(k):
+                s[q] -= a * G[p, q]
+        for q in range(k):
+            held[q] += Z[i, q] * abs(s[q])
+            up[q] += max(s[q], zero)
+            total[q] += Z[i, q]
+    return (held + up * total / n).sum()
+
+
+@kernel(SUMS)
 def masked_hals(x, observed, U, l1, l2, Z, sweeps, ratio, extra):
     """As `hals` where a row has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
     n, d = x.shape

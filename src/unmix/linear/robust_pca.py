@@ -7,16 +7,18 @@ local    ℓ = m V diag(1 − 1/(μσ)) Vᵀ                    singular value t
          y = (m − ℓ) μ/μ⁺                               scaled dual variable, a subgradient of ‖·‖_* at L
          t = x − ℓ + y,   c = clip(t, ±λ/μ⁺),   s = t − c          [not observed: c = 0, so that s is free]
          r = x − ℓ − s = c − y                          μ⁺c is a subgradient of λ‖·‖₁ at S: r = 0 is the optimum
-         m⁺ = ℓ + y + 1.3 r
+         m⁺ = ℓ + y + αr                                relaxed: α = 1.3
 stats    G = Q M⁺ᵀ M⁺,   ‖R‖²,   ‖Y‖²,   ‖X‖²           rows of Q: directions near the leading right singular vectors
 update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the next Q: V and some more, so that the rank can grow
-         μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 100 ‖R‖/‖X‖        then fixed; where R falls slowly, other values are tried
+         μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 3 ‖R‖/‖X‖          then fixed, but doubled wherever R falls slowly
 
-One residual R measures both the constraint and, times μ, how far the two subgradients differ. So the penalty grows only
-until both meet their tolerances together. (A penalty that grows without end stops where the constraint holds, which for
-noisy data is not the optimum.) Recovery that is exact takes some twenty passes at that penalty; other data may have a
-better one, which a few trials find. The objective of the trace is ‖L‖_* + λ‖X − L‖₁, an upper bound of the minimum.
-A row of weight 2 is the row twice: its copies have equal s and y, and count twice in G.
+One residual R measures both the constraint and, times μ, how far the two subgradients differ. Where recovery is exact
+some twenty passes do. Other data have parts of many sizes, and a penalty μ settles those of size about 1/μ:
+large ones move slowly once μ is high, small ones while it is low. So μ rises only when the parts that it suits are done
+and R stands still, and never above the value at which both residuals meet their tolerances together; there it falls
+back and rises anew, more slowly. (A penalty that grows without end stops where the constraint holds, which is not the
+optimum.) The objective of the trace is ‖L‖_* + λ‖X − L‖₁, an upper bound of the minimum. A row of weight 2 is the row
+twice: its copies have equal s and y, and count twice in G.
 """
 
 from __future__ import annotations
@@ -33,29 +35,25 @@ from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.model import Model
 
-RELAX = 1.3  # over-relaxation; any value in (0, 2) converges
+RELAX, SLOW_RELAX = 1.3, 1.8  # over-relaxation, and that where R falls slowly; any value in (0, 2) converges
 GROWTH = 1.2  # of the penalty from pass to pass
-DUAL = 100.0  # how much larger than `tol` the relative dual residual may be
-START = 6.0  # the first pass clips X at so many medians of |x|
-WINDOW, SETTLING = 20, 3  # passes over which the fall of R is measured, after so many at a new penalty
-SLOW = 0.95  # a fall per pass that is no reason to try another penalty
+DUAL, LOOSE = 100.0, 1000.0  # how much larger than `tol` the relative dual residual may be; the same in a hard fit
+HARD = 7  # changes of the penalty that make a fit hard: it has risen from HOLD to LOOSE
+HOLD, BACK = 3.0, 30.0  # (dual residual)/(primal residual) up to which μ grows, and to which it falls back
+START = 4.0  # the first pass clips X at so many medians of |x|
+WINDOW, LONGER = 10, 5  # passes over which the fall of R is measured, and how many more after each change of μ
+SLOW = 0.95  # a fall per pass that is too slow
+CHANGES = 30  # of the penalty; then the last stays, so that the iteration converges
 STEPS = 1000  # of the iteration for new rows
-TRIALS = 30  # of other penalties; then the last stays, so that the iteration converges
 SMALL = 64  # columns up to which the exact decomposition costs nothing
 
 
 class Search(NamedTuple):
-    """Trials of the penalty after its growth.
-
-    Passes since the last trial (−1: μ still grows), √(primal · dual) when they began to count, the fall per pass at the
-    penalty before, the logarithm of the next change, and how many trials there were.
-    """
+    """Passes of this window (−1: μ still grows), √(primal · dual) in its first, and changes of μ so far."""
 
     passes: int = -1
     merit: float = 0.0
-    fall: float = 2.0
-    change: float = -float(np.log(3.0))
-    trials: int = 0
+    changes: int = 0
 
 
 class Parts(NamedTuple):
@@ -110,10 +108,11 @@ class RobustPCA(Model):
     mu : float or None, default=None
         Penalty μ of the method of multipliers, then held fixed; None for one that follows the data.
     tol : float, default=1e-7
-        The fit ends when ‖X − L − S‖_F ≤ tol ‖X‖_F and the relative dual residual is at most 100 tol. (In float32 no
-        less than ten times the machine's precision.)
-    max_iter : int, default=1000
-        The most passes.
+        The fit ends when ‖X − L − S‖_F ≤ tol ‖X‖_F and the relative dual residual is at most 100 tol, or 1000 tol
+        once slow progress has changed μ seven times. (In float32 tol is at least ten times the machine's precision.)
+    max_iter : int, default=3000
+        The most passes. Exact recovery takes about 20, noisy data some hundreds, and columns or rows whose scales
+        differ by orders of magnitude a thousand or more.
     random_state : int, RandomState or None, default=None
         Seed of the first directions in which singular vectors are sought.
 
@@ -179,7 +178,7 @@ class RobustPCA(Model):
         lam: float | None = None,
         mu: float | None = None,
         tol: float = 1e-7,
-        max_iter: int = 1000,
+        max_iter: int = 3000,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -224,7 +223,8 @@ class RobustPCA(Model):
         m = low.copy() if b.z is None else b.z.m
         sparse = np.empty((n, d) if b.closing else (0, 0), x.dtype)
         ratio, cut = np.full(n, U.ratio, x.dtype), np.full(n, U.lam / U.mu, x.dtype)
-        sums = split(x, mask(b), m, ratio, cut, RELAX, low, sparse)
+        relax = SLOW_RELAX if U.search.changes else RELAX
+        sums = split(x, mask(b), m, ratio, cut, relax, low, sparse)
         new = low  # the kernel has put m⁺ in its place
         gram = b.weighted(new).T @ new if U.whole else b.weighted(new @ U.axes.T).T @ new
         residual, dual, data, absolute = (b.sum(v) for v in sums.T)
@@ -259,7 +259,7 @@ class RobustPCA(Model):
     def settled(self, U: Parts) -> bool:
         """Whether the constraint holds and the two subgradients agree."""
         tol = self._tol(self._shape.dtype)
-        return U.step > 0 and U.primal <= tol and U.dual <= DUAL * tol
+        return U.step > 0 and U.primal <= tol and U.dual <= (LOOSE if U.search.changes >= HARD else DUAL) * tol
 
     def publish(self, fit: Fit) -> None:
         """The low-rank part's singular vectors and values; both parts if the rows were in memory."""
@@ -312,24 +312,24 @@ class RobustPCA(Model):
         return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
 
     def _next_mu(self, U: Parts, stats: Stats, merit: float) -> tuple[float, Search]:
-        """Growth up to where the two relative residuals stand as their tolerances do, then a search along log μ."""
+        """Growth to a moderate penalty; from there a step up, or back from the top, when the residuals fall slowly."""
         s = U.search
-        if self.mu is not None or stats.data == 0:
+        if self.mu is not None or stats.data == 0 or (U.step > 0 and stats.dual == 0):
             return U.mu, s
-        if s.passes < 0:
-            most = DUAL * U.mu * np.sqrt(stats.dual / stats.data) if U.step else np.inf
-            if most > U.mu:
-                return float(min(GROWTH * U.mu, most)), s
-        s = s._replace(passes=max(s.passes, 0) + 1)
-        if s.passes == SETTLING:
-            s = s._replace(merit=merit)
-        if s.passes < SETTLING + WINDOW or s.trials == TRIALS or abs(s.change) < 0.1 or merit == 0:
+        # the penalty at which both residuals are equal; the first pass has no Y yet
+        balance = U.mu * float(np.sqrt(stats.dual / stats.data)) if U.step else float("inf")
+        if s.passes < 0 and GROWTH * U.mu < HOLD * balance:
+            return GROWTH * U.mu, s
+        s = s._replace(passes=s.passes + 1)
+        if s.passes == 0:
+            return U.mu, s._replace(merit=merit)
+        window = WINDOW + LONGER * s.changes
+        if s.passes < window or s.changes == CHANGES:
             return U.mu, s
-        fall = (merit / s.merit) ** (1 / WINDOW)
-        if fall < SLOW:
-            return U.mu, s._replace(passes=0, fall=fall)
-        change = s.change if fall <= s.fall else -0.5 * s.change  # a step too far: back, by half
-        return U.mu * float(np.exp(change)), Search(0, 0.0, fall, change, s.trials + 1)
+        if merit < SLOW**window * s.merit:
+            return U.mu, s._replace(passes=0, merit=merit)
+        mu = 2.0 * U.mu if U.mu < LOOSE * balance else BACK * balance
+        return mu, Search(-1, 0.0, s.changes + 1)
 
     def _width(self, rank: int, full: bool) -> tuple[int, bool]:
         """How many directions to follow, and whether the whole Gram matrix is cheaper."""
@@ -370,18 +370,26 @@ def medians(b: Block) -> np.ndarray:
 
 
 def typical(b: Block) -> float:
-    """Weighted median of the rows' medians, seen in some of the columns; 1 where X is 0."""
-    stride = max(1, b.x.size >> 18)
+    """Root mean square of the rows' medians of |x|, or of the columns' if that is larger; 1 where X is 0.
+
+    No outlier moves it, and rows or columns of a large scale count for what they are.
+    """
+    stride = max(1, b.x.size >> 17)
     thin = Block(b.x[:, ::stride], b.w, None, None if b.observed is None else b.observed[:, ::stride])
-    value = medians(thin).astype(np.float64)
-    keep = value > 0
-    if not keep.any():
-        return float(np.abs(b.x).max(initial=0.0)) or 1.0
-    w = np.ones(len(value)) if b.w is None else b.w
-    value, w = value[keep], w[keep]
-    order = np.argsort(value)
+    rows = medians(thin).astype(np.float64)
+    columns = np.array([median(thin, j) for j in range(thin.x.shape[1])])
+    value = max(np.sqrt(b.sum(rows**2) / b.total), np.sqrt(np.mean(columns**2)))
+    return float(value) or float(np.abs(b.x).max(initial=0.0)) or 1.0
+
+
+def median(b: Block, j: int) -> float:
+    """Weighted median of |x| over the observed cells of a column; 0 where there are none."""
+    a, w = np.abs(b.x[:, j]), np.ones(len(b.x)) if b.w is None else b.w
+    if b.observed is not None:
+        a, w = a[b.observed[:, j]], w[b.observed[:, j]]
+    order = np.argsort(a, kind="stable")
     total = np.cumsum(w[order])
-    return float(value[order][np.searchsorted(total, total[-1] / 2)])
+    return float(a[order][np.searchsorted(total, total[-1] / 2)]) if len(a) else 0.0
 
 
 def whole_axes(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

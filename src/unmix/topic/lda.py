@@ -32,7 +32,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.block import Block, Local
+from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
+from unmix.engine.runners import pool
 from unmix.engine.trace import Fit
 from unmix.model import Model
 
@@ -40,6 +42,7 @@ LANES = 8  # topics are padded to a multiple of this, so that a row of β fills 
 GOING_ON = 3  # sweeps over a document that goes on from its last γ: the next pass takes it further
 STARTING = 10  # sweeps over a document of the sample from which the fit starts
 ENOUGH = 2.0  # tokens for each number in λ, below which a first batch says too little to start from
+PIECES = 4  # into which a step of the start is cut for threads: whatever their number, sums have one order
 TINY = 1e-8  # least pseudo-count
 
 
@@ -220,25 +223,53 @@ class LatentDirichletAllocation(Model):
 
     def _settle(self, U: Parts, sample: Block, rng: np.random.Generator) -> Parts:
         """Three rounds of online steps over some documents, ten sweeps each from a fresh γ, η falling from 1."""
-        x = counts(sample.x)
+        from unmix.kernels.lda_start import blend, expect, sketch
+
+        x = counts(sample.x).astype(np.float64)
+        w = np.ones(x.shape[0]) if sample.w is None else sample.w
+        tokens = np.asarray(x.sum(axis=1)).ravel()
+        unit = max(float((w * tokens).max()), np.finfo(float).tiny)  # of the statistics in single precision
+        x.data /= np.repeat(np.maximum(tokens, np.finfo(float).tiny), np.diff(x.indptr))
+        x, mass = x.astype(np.float32), (w * tokens / unit).astype(np.float32)
         order = rng.permutation(x.shape[0])[:20_000]
         per_word = x.nnz / x.shape[1]  # a step should cost less for λ than for its documents
         n_batches = int(np.clip(len(order) / 256, 1, max(8.0, per_word)))
         steps = max(3 * n_batches, 30)
-        start = max(1.0, U.eta)
-        total = len(order) if sample.w is None else float(sample.w[order].sum())
+        highest = max(1.0, U.eta)
+        weight, beta = U.weight.copy(), np.zeros(U.beta.shape, np.float32)
+        words, totals = np.empty((PIECES, *beta.shape), np.float32), np.empty((PIECES, len(U.alpha)))
+        edges = np.linspace(0, len(weight), PIECES + 1).astype(int)
+
+        def solve(i: int) -> None:
+            rows = np.sort(pieces[i])
+            docs = x[rows]
+            sketch(
+                docs.indptr, docs.indices, docs.data, tokens[rows], mass[rows], beta, U.alpha, STARTING, words[i]
+            )  # fmt: skip
+
+        def move(i: int) -> None:
+            v = slice(edges[i], edges[i + 1])
+            blend(weight[v], rho, eta, scale, words[:, v], beta[v], totals[i])
+
+        def prepare(i: int) -> None:
+            v = slice(edges[i], edges[i + 1])
+            expect(weight[v], shared, beta[v])
+
+        shared = np.exp(psi(weight.sum(axis=0)))
+        each(prepare)
         for t in range(steps):
             if t % n_batches == 0:
                 batches = np.array_split(rng.permutation(order), n_batches)
-            rows = np.sort(batches[t % n_batches])
-            b = Block(x[rows], None if sample.w is None else sample.w[rows])
-            rho, eta = (t + 2.0) ** -0.7, start * (U.eta / start) ** (t / steps)
-            weight = U.weight
-            if b.total > 0:
-                stats = self._solve(U, b, STARTING, True)[1]
-                weight = (1 - rho) * weight + rho * (eta + total / b.total * stats.words)
-            U = self._parts(weight, U.alpha, U.eta, last=t == steps - 1)
-        return U
+            rows = batches[t % n_batches]
+            if not (size := float(w[rows].sum())):
+                continue
+            pieces, scale = np.array_split(rows, PIECES), self._shape.weight / size * unit
+            rho, eta = (t + 2.0) ** -0.7, highest * (U.eta / highest) ** (t / steps)
+            each(solve)
+            each(move)
+            shared = np.exp(psi(totals.sum(axis=0)))
+            each(prepare)
+        return self._parts(weight, U.alpha, U.eta)
 
     def local(self, U: Parts, b: Block) -> Local:
         """γ of the documents, from that of the last pass where there is one and λ is updated once a pass."""
@@ -273,10 +304,8 @@ class LatentDirichletAllocation(Model):
             alpha = learn_alpha(alpha, stats.elog / stats.documents)
         return self._parts(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
 
-    def _parts(
-        self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False, last: bool = True
-    ) -> Parts:
-        """The parts that λ makes; on the way to a start, which has no use for it, without the divergence."""
+    def _parts(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
+        """The parts that λ makes."""
         from unmix.kernels.lda_topics import sum_log_gamma, topics
 
         weight = np.maximum(np.ascontiguousarray(weight), TINY)
@@ -284,18 +313,16 @@ class LatentDirichletAllocation(Model):
         totals = weight.sum(axis=0)
         beta, top = np.zeros((V, -(-K // LANES) * LANES)), np.empty(V)
         product, elog = topics(weight, psi(totals), beta, top)
-        if not last:
-            return Parts(weight, alpha, eta, beta, top, 0.0)
         if learn:
             eta = learn_eta(elog / (K * V), V)
         divergence = product - eta * elog - sum_log_gamma(weight) + gammaln(totals).sum()
         divergence += K * (V * gammaln(eta) - gammaln(V * eta))
         return Parts(weight, alpha, eta, beta, top, float(divergence))
 
-    def made_of(self, U: Parts) -> Stats:
-        """Statistics that stand for these parts, into which an online step can be blended."""
+    def made_of(self, U: Parts, weight: float) -> Stats:
+        """λ − η, and what so many documents drawn from α would say of it: λ ← (1 − ρ) λ + ρ (η + S) from the start."""
         elog = (psi(U.alpha) - psi(U.alpha.sum())) if isinstance(self.doc_topic_prior, str) else np.zeros(0)
-        return Stats(U.weight - U.eta, elog * self._shape.weight, self._shape.weight)
+        return Stats(U.weight - U.eta, elog * weight, weight)
 
     def penalty(self, U: Parts) -> float:
         """Σ_k KL(q(β_k) ‖ Dir(η))."""
@@ -495,6 +522,12 @@ class LatentDirichletAllocation(Model):
 
         model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=30, total_samples=n, random_state=0)
         return model, X, check
+
+
+def each(f: Callable[[int], None]) -> None:
+    """Do f for every piece, on as many threads as the settings allow."""
+    jobs = get_config().jobs
+    list(map(f, range(PIECES)) if jobs == 1 else pool(jobs).map(f, range(PIECES)))
 
 
 def counts(x: Any) -> Any:
