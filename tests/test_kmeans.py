@@ -353,11 +353,10 @@ def test_bounds_spare_most_of_the_work():
     assert len(suspects(X, U.centers, *z, U.path, U.drift, U.moved, U.half)) < 0.1 * len(X)
 
 
-def suspects(X, centers, label, upper, lower, path, drift, moved, half):
-    rows = np.empty(len(X) + 1, np.int64)
-    eps = np.finfo(X.dtype).eps
-    count = kmeans_dense.suspects(X, 0, len(X), centers, label, upper, lower, path, drift, moved, half, eps, rows)
-    return rows[:count]
+def suspects(X, centers, label, upper, lower, *moves):
+    rows, maybe, far = np.empty(len(X) + 1, np.int64), np.empty(len(X) + 1, np.int64), np.empty(len(X) + 1)
+    bounds = label, upper, lower, *moves, np.finfo(X.dtype).eps
+    return rows[: kmeans_dense.suspects(X, 0, len(X), centers, *bounds, rows, maybe, far)]
 
 
 # ---------------------------------------------------------------- kernels and their twins

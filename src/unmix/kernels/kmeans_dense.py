@@ -39,24 +39,29 @@ def squared_distance(x, i, u, k):
 
 
 @inlined()
-def suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, half, eps, rows):
+def suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, half, eps, rows, maybe, far):
     """Count, and list in `rows`, those whose nearest centre may have changed since their bounds were made.
 
-    The distance to the own centre is computed where it can help: where, if the centre came `moved` nearer, it would.
-    Rounding is on the safe side.
+    The distance to the own centre is computed where it can help: where, if the centre came `moved` nearer, it would
+    (`maybe`, not beyond `far`). Rounding is on the safe side. Lists grow without branches, which nobody could predict.
     """
-    count = 0
+    count, n_maybe = 0, 0
     slack = eps * (x.shape[1] + 8)
     for i in range(start, stop):
         k = labels[i]
         beyond = max(half[k], lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack)) - path[k] * slack
         reach = upper[i] + path[k]
+        open_ = not reach < beyond
+        helps = (beyond > 0) & (reach - 2 * moved[k] < beyond)
         rows[count] = i
-        if reach < beyond:
-            continue
-        if beyond > 0 and reach - 2 * moved[k] < beyond and squared_distance(x, i, u, k) < beyond * beyond:
-            continue
-        count += 1
+        count += open_ & (not helps)
+        maybe[n_maybe] = i
+        far[n_maybe] = beyond
+        n_maybe += open_ & helps
+    for m in range(n_maybe):
+        i = maybe[m]
+        rows[count] = i
+        count += not squared_distance(x, i, u, labels[i]) < far[m] * far[m]
     return count
 
 
@@ -223,17 +228,20 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     N, A, V = np.zeros(K), np.zeros((K, d)), np.zeros(K)
     padded = -(-K // CENTRES) * CENTRES
     some, minus, half = aligned(PANEL * d).reshape(PANEL, d), aligned(padded * d), aligned(padded)
-    far = centres(u, shift, scale, some, minus, half)
-    a, b = (d + 8) * UNIT * far, 4 * UNIT * far**2 + (d + 8) * TINY
+    size = centres(u, shift, scale, some, minus, half)
+    a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * TINY
     tile = max(LEAST, TILE // (d * x.itemsize))
     columns, scores = aligned(PANEL * d), aligned(PANEL * padded)
     best, second, square, found = aligned(PANEL), aligned(PANEL), aligned(PANEL), np.empty(PANEL, np.int32)
-    bar, rest, rows = np.empty(PANEL), np.empty(PANEL), np.empty(tile + 1, np.int64)
+    bar, rest = np.empty(PANEL), np.empty(PANEL)
+    rows, maybe, far = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64), np.empty(tile + 1)
     exact, unscale = 1 - (d + 8) * UNIT, 1.0 / np.float64(scale) ** 2
     for start in range(0, n, tile):
         stop = min(start + tile, n)
         if known:
-            count = suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows)
+            count = suspects(
+                x, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows, maybe, far
+            )
         else:
             count = stop - start
             for r in range(count):
