@@ -1,7 +1,7 @@
 """Data that enter a model only through their moments: n, Σ x, Σ x xᵀ about one fixed origin.
 
 For CSR rows the centring is implicit:  Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ  with  a = Σ w x.  Dense rows
-are centred first: no digits cancel, and for blocks in cache it costs no more than the d×d sums of the other way.
+are centred first, so that no digits cancel.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Moments(NamedTuple):
 
     def about(self, delta: np.ndarray) -> Moments:
         """The same moments about the origin s + delta."""
+        if not delta.any():
+            return self
         cross = np.outer(self.sum - (0.5 * self.n) * delta, delta)
         scatter = self.scatter - cross
         scatter -= cross.T
@@ -60,15 +62,20 @@ def moments(b: Block, shift: np.ndarray) -> Moments:
         xw = x if b.w is None else sp.diags_array(b.w) @ x
         total = np.asarray(xw.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(b.total, total, (x.T @ xw).toarray().astype(np.float64)).about(shift.astype(np.float64))
-    x = x - shift
+    if shift.any():
+        x = x - shift
     if b.w is None:
         total = np.ones(len(x), x.dtype) @ x  # of centred rows, by BLAS: twice as fast as sum()
     else:
         total = b.w.astype(x.dtype) @ x
-        x *= np.sqrt(b.w).astype(x.dtype)[:, None]
+        x = x * np.sqrt(b.w).astype(x.dtype)[:, None]
     return Moments(b.total, total, x.T @ x)  # NumPy knows a square when it sees one: half the work
 
 
 def block_rows(shape: layout.Shape) -> int | None:
-    """Rows of a block whose moments are wanted: so many that adding d×d numbers costs little beside making them."""
-    return None if shape.sparse else max(layout.block_rows(shape), 4 * shape.d)
+    """Rows of a block whose moments are wanted: so many that adding d×d numbers costs little beside making them.
+
+    Sixteen times d is enough; of wide rows, which would not fit, four times d.
+    """
+    fit = (16 << 20) // (shape.d * shape.dtype.itemsize)
+    return None if shape.sparse else max(layout.block_rows(shape), 4 * shape.d, min(16 * shape.d, fit))
