@@ -21,9 +21,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from unmix.engine import tree
-from unmix.engine.config import Settings
+from unmix.engine.config import Settings, get_config
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, Swept, apply, sweep
+
+PIECES = 4  # into which a step on large parts is cut: whatever the number of threads, sums have one order
 
 
 class Runner:
@@ -191,6 +193,12 @@ class Store:
 def pool(jobs: int) -> ThreadPoolExecutor:
     """The threads that all fits of this process share."""
     return ThreadPoolExecutor(jobs, thread_name_prefix="unmix")
+
+
+def each(f: Callable[[int], Any]) -> None:
+    """f(0) … f(PIECES − 1), on as many threads as the settings allow: for a step on large parts, outside a pass."""
+    jobs = get_config().jobs
+    list(map(f, range(PIECES)) if jobs == 1 else pool(jobs).map(f, range(PIECES)))
 
 
 class OneThread:

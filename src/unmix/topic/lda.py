@@ -32,9 +32,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.block import Block, Local
-from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.runners import pool
+from unmix.engine.runners import PIECES, each
 from unmix.engine.trace import Fit
 from unmix.model import Model
 
@@ -42,7 +41,6 @@ LANES = 8  # topics are padded to a multiple of this, so that a row of β fills 
 GOING_ON = 3  # sweeps over a document that goes on from its last γ: the next pass takes it further
 STARTING = 10  # sweeps over a document of the sample from which the fit starts
 ENOUGH = 2.0  # tokens for each number in λ, below which a first batch says too little to start from
-PIECES = 4  # into which a step of the start is cut for threads: whatever their number, sums have one order
 TINY = 1e-8  # least pseudo-count
 
 
@@ -522,12 +520,6 @@ class LatentDirichletAllocation(Model):
 
         model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=30, total_samples=n, random_state=0)
         return model, X, check
-
-
-def each(f: Callable[[int], None]) -> None:
-    """Do f for every piece, on as many threads as the settings allow."""
-    jobs = get_config().jobs
-    list(map(f, range(PIECES)) if jobs == 1 else pool(jobs).map(f, range(PIECES)))
 
 
 def counts(x: Any) -> Any:
