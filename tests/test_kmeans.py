@@ -460,3 +460,21 @@ def test_half_the_way_to_the_next_centre(offset):
     half = half_apart(U - U.mean(axis=0))
     assert (half <= truth).all()
     np.testing.assert_allclose(half, truth, atol=1e-6)
+
+
+def test_an_outlier_whose_square_is_beyond_float32_gets_the_nearest_centre():
+    X = np.append(np.random.default_rng(0).standard_normal(1000), [2.7e19, 1.8e19])[:, None]
+    w = np.append(np.ones(1000), [1e-60, 1e-62])
+    model = KMeans(2, init=[[0.0], [2.7e19]], n_init=1, max_iter=1, tol=0).fit(X, sample_weight=w)
+    assert model.predict(X)[-1] == model.predict(X)[-2]
+
+
+@pytest.mark.parametrize("d", [64, 256, 1024])
+def test_scores_of_long_rows_are_as_good_as_their_bound_says(d):
+    c = np.sqrt(1.2)
+    U = np.array([np.full(d, c), np.full(d, -c * (1 - 0.05 * d * 2.0**-24))])
+    X = np.full((1, d), 0.4 * float(np.spacing(np.float32(0.6 * d))) / c)
+    label, upper, lower, none = np.zeros(1, np.int32), np.empty(1), np.empty(1), np.zeros(2)
+    moves = none, none, none, none
+    kmeans_dense.lloyd(X, np.empty(0), U, np.zeros(d), 1.0, *moves, 1e-16, False, label, upper, lower)
+    assert label[0] == brute(X, U).argmin()

@@ -229,7 +229,9 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     padded = -(-K // CENTRES) * CENTRES
     some, minus, half = aligned(PANEL * d).reshape(PANEL, d), aligned(padded * d), aligned(padded)
     size = centres(u, shift, scale, some, minus, half)
-    a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * TINY
+    a, b = (d + 8) * UNIT * size, (0.5 * d + 8) * UNIT * size**2 + (d + 8) * TINY  # sums begin with ½‖u‖²
+    if size > 1e19:  # ½‖u‖² is beyond float32: distances decide
+        b = np.inf
     tile = max(LEAST, TILE // (d * x.itemsize))
     columns, scores = aligned(PANEL * d), aligned(PANEL * padded)
     best, second, square, found = aligned(PANEL), aligned(PANEL), aligned(PANEL), np.empty(PANEL, np.int32)
