@@ -275,7 +275,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
             seen += shape.weight
             n = self._total(seen)
             if stats is None:
-                stats = tree.scale(bare.made_of(U, n), 1.0 / n)
+                stats = tree.scale(bare.made_of(U, n), 1.0 / n)  # None stays None
             new = tree.scale(new, 1.0 / shape.weight)  # per row, so that n may still grow
             if stats is not None:
                 new = tree.blend(stats, new, self.rate(step, shape.weight, seen) if rate is None else rate)
