@@ -19,11 +19,11 @@ def kernel(fastmath: Collection[str] = STRICT) -> Callable[[Callable[..., Any]],
     """Compile a function that the models call, kept in a cache on disk."""
     from numba import njit
 
-    return njit(cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath) or False)  # type: ignore[no-any-return]
+    return njit(cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath) or False)
 
 
 def inlined(fastmath: Collection[str] = STRICT) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as a piece of the kernels that call it."""
     from numba import njit
 
-    return njit(error_model="numpy", fastmath=set(fastmath) or False, forceinline=True)  # type: ignore[no-any-return]
+    return njit(error_model="numpy", fastmath=set(fastmath) or False, forceinline=True)

@@ -22,7 +22,7 @@ INDEX = ir.IntType(32)
 NUMBER = {types.float32: ir.FloatType(), types.int32: INDEX}
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """Sixteen numbers of a type."""
 
     def __init__(self, dtype: Any) -> None:
@@ -30,8 +30,8 @@ class Lanes(types.Type):  # type: ignore[misc]
         super().__init__(name=f"Lanes({dtype})")
 
 
-@register_model(Lanes)  # type: ignore[untyped-decorator]
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _vector(kind.dtype))
 
@@ -60,28 +60,28 @@ def _write(builder: Any, value: Any, pointer: Any) -> None:
 
 
 @inlined()
-def aligned(n):  # type: ignore[no-untyped-def]
+def aligned(n):
     """n float32 numbers whose lanes share no line of the cache with others."""
     out = np.zeros(n + WIDTH, np.float32)
     skip = -(out.ctypes.data // 4) % WIDTH
     return out[skip : skip + n]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def load(_context, array, index):  # type: ignore[no-untyped-def]
+@intrinsic
+def load(_context, array, index):
     """array[index : index + 16]."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         return _read(builder, _pointer(context, builder, signature.args[0], *args))
 
     return Lanes(array.dtype)(array, types.intp), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def store(_context, array, index, value):  # type: ignore[no-untyped-def]
+@intrinsic
+def store(_context, array, index, value):
     """array[index : index + 16] = value."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         _write(builder, args[2], _pointer(context, builder, signature.args[0], *args[:2]))
         return context.get_dummy_value()
 
@@ -94,28 +94,28 @@ def _repeat(builder: Any, number: Any, dtype: Any) -> Any:
     return builder.shuffle_vector(first, nothing, _mask([0] * WIDTH))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def splat(_context, number):  # type: ignore[no-untyped-def]
+@intrinsic
+def splat(_context, number):
     """The number sixteen times."""
     return Lanes(number)(number), lambda _, builder, __, args: _repeat(builder, args[0], number)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def splat_of(_context, array, index):  # type: ignore[no-untyped-def]
+@intrinsic
+def splat_of(_context, array, index):
     """array[index] sixteen times."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         start = context.make_array(signature.args[0])(context, builder, args[0]).data
         return _repeat(builder, builder.load(builder.gep(start, [args[1]])), array.dtype)
 
     return Lanes(array.dtype)(array, types.intp), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def fma(_context, a, b, c):  # type: ignore[no-untyped-def]
+@intrinsic
+def fma(_context, a, b, c):
     """a·b + c, rounded once."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         vector = _vector(types.float32)
         kind = ir.FunctionType(vector, [vector] * 3)
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{WIDTH}f32"), args)
@@ -123,45 +123,45 @@ def fma(_context, a, b, c):  # type: ignore[no-untyped-def]
     return a(a, b, c), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def lower(_context, a, b):  # type: ignore[no-untyped-def]
+@intrinsic
+def lower(_context, a, b):
     """a where it is below b, else b."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", *args), *args)
 
     return a(a, b), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def higher(_context, a, b):  # type: ignore[no-untyped-def]
+@intrinsic
+def higher(_context, a, b):
     """a where it is above b, else b."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
 
     return a(a, b), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def where_lower(_context, a, b, yes, no):  # type: ignore[no-untyped-def]
+@intrinsic
+def where_lower(_context, a, b, yes, no):
     """`yes` where a is below b, else `no`."""
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", *args[:2]), *args[2:])
 
     return yes(a, b, yes, no), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def transpose(_context, array, index, step, out, place, stride):  # type: ignore[no-untyped-def]
+@intrinsic
+def transpose(_context, array, index, step, out, place, stride):
     """out[place + i·stride + j] = array[index + j·step + i] for i, j < 16.
 
     In four rounds rows i and i + s exchange the off-diagonal quarters of their blocks of 2s, s = 1, 2, 4, 8.
     """
 
-    def code(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        def pointers(which):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, args):
+        def pointers(which):
             first, step = args[which + 1 : which + 3]
             places = [builder.add(first, builder.mul(step, ir.Constant(step.type, i))) for i in range(WIDTH)]
             return [_pointer(context, builder, signature.args[which], args[which], place) for place in places]

@@ -24,13 +24,13 @@ HALF_ROOT = np.int64(0x3FE6A09E667F3BCD)  # the bits of √½
 LEAST = -690.0  # e^−690 is still a normal number
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits(_context, x):  # type: ignore[no-untyped-def]
+@intrinsic
+def _bits(_context, x):
     return types.int64(types.float64), lambda c, builder, s, args: builder.bitcast(args[0], ir.IntType(64))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _number(_context, x):  # type: ignore[no-untyped-def]
+@intrinsic
+def _number(_context, x):
     return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
 
 

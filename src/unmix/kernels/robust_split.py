@@ -10,7 +10,7 @@ from unmix.kernels import SUMS, kernel
 
 
 @kernel(SUMS)
-def split(x, observed, m, ratio, cut, relax, low, sparse):  # type: ignore[no-untyped-def]
+def split(x, observed, m, ratio, cut, relax, low, sparse):
     """Soft-threshold, move the dual variable and form the next matrix, row by row.
 
     With y = (m − ℓ) ratio, the scaled dual variable, and t = x − ℓ + y:
