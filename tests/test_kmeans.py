@@ -354,9 +354,16 @@ def test_bounds_spare_most_of_the_work():
 
 
 def suspects(X, centers, label, upper, lower, *moves):
-    rows, maybe, far = np.empty(len(X) + 1, np.int64), np.empty(len(X) + 1, np.int64), np.empty(len(X) + 1)
+    n, d = X.shape
+    rows, maybe, far, doubt = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n), np.empty(n, np.uint8)
     bounds = label, upper, lower, *moves, np.finfo(X.dtype).eps
-    return rows[: kmeans_dense.suspects(X, 0, len(X), centers, *bounds, rows, maybe, far)]
+    whole = np.pad(centers, ((0, 0), (0, -d % 16)))
+    return rows[: listed(X.ravel(), d, whole.shape[1], 0, n, whole.ravel(), *bounds, rows, maybe, far, doubt)]
+
+
+@kernel()
+def listed(x, *rest):
+    return kmeans_dense.suspects(x, *rest)
 
 
 # ---------------------------------------------------------------- kernels and their twins
@@ -434,7 +441,7 @@ def test_lanes_and_their_twins():
         lanes.store(out, 48, lanes.splat_of(a, 3))
         lanes.store(label, 0, lanes.where_lower(x, y, lanes.splat(np.int32(7)), lanes.splat(np.int32(9))))
         lanes.transpose(flat, 2, 20, turned, 1, 30)
-        return lanes.aligned(5).ctypes.data % 64
+        return lanes.aligned(5, np.float32).ctypes.data % 64
 
     rng = np.random.default_rng(0)
     a, b, c = rng.standard_normal((3, 16)).astype(np.float32)
@@ -447,6 +454,35 @@ def test_lanes_and_their_twins():
     assert np.array_equal(label, np.where(a < b, 7, 9))
     block = flat.reshape(16, 20)[:, 2:18]
     assert np.array_equal(turned[1:481].reshape(16, 30)[:, :16], block.T)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_of_both_kinds_and_their_twins(dtype):
+    @kernel()
+    def run(a, index, count, out, thin, wide, eight):
+        lanes.fetch(a, 10**6)  # beyond the end: no more than a hint
+        x, y = lanes.load(a, 0), lanes.load_part(a, index, count)
+        lanes.store(out, 0, lanes.plus(x, y))
+        lanes.store(out, 16, lanes.minus(x, y))
+        lanes.store(out, 32, lanes.times(x, y))
+        lanes.store(out, 48, lanes.fma(x, y, y))
+        lanes.store(thin, 0, lanes.narrow(x))
+        lanes.store(wide, 0, lanes.wide(x))
+        lanes.store(eight, 0, lanes.fma(lanes.load8(a, 1), lanes.splat8(a[0]), lanes.load8(a, 2)))
+        return lanes.total(x)
+
+    a = np.random.default_rng(0).standard_normal(21).astype(dtype)
+    eps = float(np.finfo(dtype).eps)
+    for index, count in ((16, 5), (20, 1), (3, 16), (5, 99), (21, 0), (21, -8)):
+        out, thin, wide, eight = np.zeros(64, dtype), np.zeros(16, np.float32), np.zeros(16), np.zeros(8, dtype)
+        x, y = a[:16], np.zeros(16, dtype)
+        y[: max(0, min(count, 16))] = a[index:][: max(0, min(count, 16))]
+        assert run(a, index, count, out, thin, wide, eight) == pytest.approx(x.sum(), rel=16 * eps)
+        assert np.array_equal(out[:48], np.concatenate([x + y, x - y, x * y]))
+        np.testing.assert_allclose(out[48:], x * y + y, rtol=8 * eps)
+        assert np.array_equal(thin, x.astype(np.float32))
+        assert np.array_equal(wide, x.astype(np.float64))
+        np.testing.assert_allclose(eight, a[1:9] * a[0] + a[2:10], rtol=8 * eps)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e7])

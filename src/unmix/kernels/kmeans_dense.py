@@ -7,6 +7,9 @@ were cut into blocks, nor on which rows the triangle inequality let us skip.
 
 Scores are made for PANEL rows and CENTRES centres at a time, whose sums stay in registers while DEEP columns go by,
 which stay in the first-level cache while all centres go by.
+
+Rows are read sixteen columns at a time, of which the last sixteen need not all be there: whatever is kept for a row
+(centres, sums, rows in float32) has D columns, d rounded up to a multiple of sixteen, and zeros at the end.
 """
 
 from __future__ import annotations
@@ -14,85 +17,103 @@ from __future__ import annotations
 import numpy as np
 
 from unmix.kernels import SUMS, inlined, kernel
-from unmix.kernels.lanes import aligned, fma, higher, load, lower, splat, splat_of, store, transpose, where_lower
+from unmix.kernels.lanes import (
+    aligned,
+    fetch,
+    fma,
+    higher,
+    load,
+    load_part,
+    lower,
+    minus,
+    narrow,
+    plus,
+    splat,
+    splat_of,
+    store,
+    times,
+    total,
+    transpose,
+    where_lower,
+    wide,
+)
 
 PANEL = 64  # rows: four times sixteen lanes
 CENTRES = 4
 DEEP = 128
 TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one step to the next
+LINE = 64  # bytes
 LEAST = 2048  # rows among which suspects are sought, so that they fill panels
 UNIT = 2.0**-24  # rounding unit of float32
 TINY = 2.0**-126  # smallest normal float32: what underflow may cost
 
 
-# Rows are passed as (array, index): a view of a row costs as much as a row of 16 cells.
-
-
-@inlined(SUMS)
-def squared_distance(x, i, u, k):
-    """‖x_i − u_k‖² in float64."""
-    total = 0.0
-    for j in range(x.shape[1]):
-        e = np.float64(x[i, j]) - np.float64(u[k, j])
-        total += e * e
-    return total
+# Rows are passed as (flat array, place of the row): a view of a row costs as much as a row of 16 cells.
 
 
 @inlined()
-def suspects(x, start, stop, u, labels, upper, lower, path, drift, moved, half, eps, rows, maybe, far):
+def squared_distance(x, p, d, u, q, D):
+    """‖x_p − u_q‖² in float64."""
+    square, last = splat(0.0), D - 16
+    for j in range(0, last, 16):
+        e = minus(wide(load(x, p + j)), wide(load(u, q + j)))
+        square = fma(e, e, square)
+    e = minus(wide(load_part(x, p + last, d - last)), wide(load(u, q + last)))
+    return total(fma(e, e, square))
+
+
+@inlined()
+def suspects(x, d, D, start, stop, u, labels, upper, lower, path, drift, moved, half, eps, rows, maybe, far, doubt):
     """Count, and list in `rows`, those whose nearest centre may have changed since their bounds were made.
 
     The distance to the own centre is computed where it can help: where, if the centre came `moved` nearer, it would
-    (`maybe`, not beyond `far`). Rounding is on the safe side. Lists grow without branches, which nobody could predict.
+    (`doubt` 2, not beyond `far`). Rounding is on the safe side. Lists grow without branches: nobody could predict them.
     """
-    count, n_maybe = 0, 0
-    slack = eps * (x.shape[1] + 8)
+    slack = eps * (d + 8)
+    shrink = 1 - 2 * slack
     for i in range(start, stop):
-        k = labels[i]
-        beyond = max(half[k], lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack)) - path[k] * slack
+        k = np.uintp(labels[i])
+        beyond = max(half[k], lower[i] * shrink - drift[k] * (1 + slack)) - path[k] * slack
         reach = upper[i] + path[k]
         open_ = not reach < beyond
-        helps = (beyond > 0) & (reach - 2 * moved[k] < beyond)
-        rows[count] = i
-        count += open_ & (not helps)
-        maybe[n_maybe] = i
-        far[n_maybe] = beyond
-        n_maybe += open_ & helps
+        far[i - start] = beyond
+        doubt[i - start] = open_ + (open_ & (beyond > 0) & (reach - 2 * moved[k] < beyond))
+    count, n_maybe = 0, 0
+    for r in range(stop - start):
+        rows[count], maybe[n_maybe] = start + r, start + r
+        count += doubt[r] == 1
+        n_maybe += doubt[r] == 2
     for m in range(n_maybe):
         i = maybe[m]
         rows[count] = i
-        count += not squared_distance(x, i, u, labels[i]) < far[m] * far[m]
+        count += not squared_distance(x, i * d, d, u, labels[i] * D, D) < far[i - start] ** 2
     return count
 
 
-@inlined(SUMS)
-def single(x, i, shift, scale, out, r):
-    """out_r ← (x_i − shift)·scale in float32."""
-    for j in range(x.shape[1]):
-        out[r, j] = (x[i, j] - shift[j]) * scale
+@inlined()
+def single(x, p, d, shift, scale, D, out, r):
+    """out_r ← (x_p − shift)·scale in float32."""
+    q, by, last = r * D, splat(scale), D - 16
+    for j in range(0, last, 16):
+        store(out, q + j, narrow(times(minus(load(x, p + j), load(shift, j)), by)))
+    store(out, q + last, narrow(times(minus(load_part(x, p + last, d - last), load(shift, last)), by)))
 
 
 @inlined(SUMS)
-def length(x, r):
-    """‖x_r‖² in float64."""
-    total = 0.0
-    for j in range(x.shape[1]):
-        total += np.float64(x[r, j]) * np.float64(x[r, j])
-    return total
+def length(x, d):
+    """‖x‖² in float64."""
+    square = 0.0
+    for j in range(d):
+        square += np.float64(x[j]) * np.float64(x[j])
+    return square
 
 
 @inlined()
-def columns_of(some, out):
-    """Set out to PANEL rows column by column: out[PANEL·j + r] = some[r, j]."""
-    d = some.shape[1]
-    flat = some.reshape(PANEL * d)
-    whole = d - d % 16
-    for j in range(0, whole, 16):
+def columns_of(some, D, out):
+    """Set out to PANEL rows column by column: out[PANEL·j + r] = some[D·r + j]."""
+    for j in range(0, D, 16):
         for r in range(0, PANEL, 16):
-            transpose(flat, r * d + j, d, out, PANEL * j + r, PANEL)
-    for j in range(whole, d):
-        for r in range(PANEL):
-            out[PANEL * j + r] = some[r, j]
+            transpose(some, r * D + j, D, out, PANEL * j + r, PANEL)
 
 
 @inlined(SUMS)
@@ -105,80 +126,101 @@ def lengths(columns, d, out):
             out[r] += columns[PANEL * j + r] * columns[PANEL * j + r]
 
 
+# No branches here: the compiler would count references to arrays around them, amid the registers.
+
+
 @inlined()
-def begin(scores, k):
-    """Four times sixteen scores of centre k so far."""
-    at = PANEL * k
+def begin(scores, k, started):
+    """Four times sixteen scores of centre k so far; the last PANEL scores are zero."""
+    at = started * PANEL * k + (1 - started) * (len(scores) - PANEL)
     return load(scores, at), load(scores, at + 16), load(scores, at + 32), load(scores, at + 48)
 
 
 @inlined()
-def keep(scores, k, t0, t1, t2, t3):
-    """Keep the scores of centre k."""
-    at = PANEL * k
-    store(scores, at, t0)
-    store(scores, at + 16, t1)
-    store(scores, at + 32, t2)
-    store(scores, at + 48, t3)
+def keep(scores, k, half, last, t0, t1, t2, t3):
+    """Keep the scores of centre k; ½‖u − s‖² is added last, where it costs the least in rounding."""
+    at, h = PANEL * k, splat(half[k] * last)
+    store(scores, at, plus(t0, h))
+    store(scores, at + 16, plus(t1, h))
+    store(scores, at + 32, plus(t2, h))
+    store(scores, at + 48, plus(t3, h))
 
 
 @inlined()
-def four(columns, minus, d, start, stop, k, scores):
-    """Add columns start ≤ j < stop to the scores of centres k to k + 3, of which `minus` holds −u, four by four."""
-    a0, a1, a2, a3 = begin(scores, k)
-    b0, b1, b2, b3 = begin(scores, k + 1)
-    c0, c1, c2, c3 = begin(scores, k + 2)
-    e0, e1, e2, e3 = begin(scores, k + 3)
+def four(columns, away, half, d, start, stop, k, scores):
+    """Add columns start ≤ j < stop to the scores of centres k to k + 3, of which `away` holds −u, four by four."""
+    started, last = np.int64(start > 0), np.float32(stop == d)
+    a0, a1, a2, a3 = begin(scores, k, started)
+    b0, b1, b2, b3 = begin(scores, k + 1, started)
+    c0, c1, c2, c3 = begin(scores, k + 2, started)
+    e0, e1, e2, e3 = begin(scores, k + 3, started)
     for j in range(start, stop):
         p, q = PANEL * j, k * d + CENTRES * j
         x0, x1, x2, x3 = load(columns, p), load(columns, p + 16), load(columns, p + 32), load(columns, p + 48)
-        u = splat_of(minus, q)
+        u = splat_of(away, q)
         a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
-        u = splat_of(minus, q + 1)
+        u = splat_of(away, q + 1)
         b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
-        u = splat_of(minus, q + 2)
+        u = splat_of(away, q + 2)
         c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
-        u = splat_of(minus, q + 3)
+        u = splat_of(away, q + 3)
         e0, e1, e2, e3 = fma(u, x0, e0), fma(u, x1, e1), fma(u, x2, e2), fma(u, x3, e3)
-    keep(scores, k, a0, a1, a2, a3)
-    keep(scores, k + 1, b0, b1, b2, b3)
-    keep(scores, k + 2, c0, c1, c2, c3)
-    keep(scores, k + 3, e0, e1, e2, e3)
+    keep(scores, k, half, last, a0, a1, a2, a3)
+    keep(scores, k + 1, half, last, b0, b1, b2, b3)
+    keep(scores, k + 2, half, last, c0, c1, c2, c3)
+    keep(scores, k + 3, half, last, e0, e1, e2, e3)
 
 
 @inlined()
-def two_lowest(scores, n_centers, at, best, second, label):
-    """Of sixteen rows, over all centres: the lowest two scores and where the lowest is."""
-    low, after, found = splat(np.float32(np.inf)), splat(np.float32(np.inf)), splat(np.int32(0))
+def lowest_of(t, k, low, after, found):
+    """The lowest two scores so far and where the lowest is, with those of centre k."""
+    return lower(t, low), lower(after, higher(t, low)), where_lower(t, low, k, found)
+
+
+@inlined()
+def two_lowest(scores, n_centers, best, second, label):
+    """Per row, over all centres: the lowest two scores and where the lowest is."""
+    top, zero = splat(np.float32(np.inf)), splat(np.int32(0))
+    a0, b0, c0, a1, b1, c1, a2, b2, c2, a3, b3, c3 = top, top, zero, top, top, zero, top, top, zero, top, top, zero
     for k in range(n_centers):
-        t = load(scores, PANEL * k + at)
-        after = lower(after, higher(t, low))
-        found = where_lower(t, low, splat(np.int32(k)), found)
-        low = lower(t, low)
-    store(best, at, low)
-    store(second, at, after)
-    store(label, at, found)
+        at, this = PANEL * k, splat(np.int32(k))
+        a0, b0, c0 = lowest_of(load(scores, at), this, a0, b0, c0)
+        a1, b1, c1 = lowest_of(load(scores, at + 16), this, a1, b1, c1)
+        a2, b2, c2 = lowest_of(load(scores, at + 32), this, a2, b2, c2)
+        a3, b3, c3 = lowest_of(load(scores, at + 48), this, a3, b3, c3)
+    put(best, a0, a1, a2, a3)
+    put(second, b0, b1, b2, b3)
+    put(label, c0, c1, c2, c3)
+
+
+@inlined()
+def put(out, t0, t1, t2, t3):
+    """Write 64 numbers."""
+    store(out, 0, t0)
+    store(out, 16, t1)
+    store(out, 32, t2)
+    store(out, 48, t3)
 
 
 @inlined()
 def bounds(square, best, second, a, b, exact, unscale, bar, rest):
-    """Per row the most that the lowest score may be, and the least squared distance of a centre with a higher one.
+    """Per row the most that the lowest score may be, and the least distance of a centre with a higher one.
 
     2e is the bar less the lowest score; ‖x − u‖² = ‖x‖² + 2t.
     """
     for r in range(PANEL):
         error = 2 * (a * np.sqrt(np.float64(square[r])) + b)
         bar[r] = best[r] + error
-        rest[r] = max(0.0, square[r] * exact + 2 * np.float64(second[r]) - error) * unscale
+        rest[r] = np.sqrt(max(0.0, square[r] * exact + 2 * np.float64(second[r]) - error) * unscale)
 
 
 @inlined()
-def decide(x, i, u, scores, r, bar):
+def decide(x, p, d, u, n_centers, D, scores, r, bar):
     """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared."""
     first, second, nearest = np.inf, np.inf, 0
-    for k in range(u.shape[0]):
+    for k in range(n_centers):
         if not scores[PANEL * k + r] > bar:
-            distance = squared_distance(x, i, u, k)
+            distance = squared_distance(x, p, d, u, k * D, D)
             if distance < first:
                 first, second, nearest = distance, first, k
             elif distance < second:
@@ -187,31 +229,48 @@ def decide(x, i, u, scores, r, bar):
 
 
 @inlined()
-def centres(u, shift, scale, some, minus, half):
-    """Set minus to −(u − shift)·scale, four by four, and half to ½‖u_k − s‖²; return the greatest length."""
-    K, d = u.shape
-    far = 0.0
-    for k in range(K):
-        single(u, k, shift, scale, some, 0)
-        square = length(some, 0)
-        half[k] = 0.5 * square
-        far = max(far, np.sqrt(square))
+def padded(a, n, d, D):
+    """n rows of d columns as rows of D columns."""
+    out = aligned(n * D, a.dtype)
+    for i in range(n):
         for j in range(d):
-            minus[(k - k % CENTRES) * d + CENTRES * j + k % CENTRES] = -some[0, j]
-    return far
+            out[i * D + j] = a[i * d + j]
+    return out
 
 
-@inlined(SUMS)
-def sums(x, start, stop, u, labels, w, path, N, A, V, upper):
+@inlined()
+def centres(u, n_centers, d, D, shift, scale, some, away, half):
+    """Set `away` to −(u − shift)·scale, four by four, and half to ½‖u_k − s‖²; return the greatest length."""
+    longest = 0.0
+    for k in range(n_centers):
+        single(u, k * D, d, shift, scale, D, some, 0)
+        square = length(some, d)
+        half[k] = 0.5 * square
+        longest = max(longest, np.sqrt(square))
+        for j in range(d):
+            away[(k - k % CENTRES) * d + CENTRES * j + k % CENTRES] = -some[j]
+    return longest
+
+
+@inlined()
+def add(A, q, weight, x, u, square):
+    """Add weight·x to sixteen columns of A; return the squares of x − u with those before."""
+    store(A, q, fma(weight, x, load(A, q)))
+    e = minus(x, wide(load(u, q)))
+    return fma(e, e, square)
+
+
+@inlined()
+def sums(x, d, start, stop, u, D, labels, w, path, N, A, V, upper):
     """Add to each centre Σw, Σw x, Σw‖x − u‖²; per row the distance to its centre, less the centre's path."""
+    last = D - 16
     for i in range(start, stop):
         k = labels[i]
         weight = w[i] if w.size else 1.0
-        square = 0.0
-        for j in range(x.shape[1]):
-            e = np.float64(x[i, j]) - np.float64(u[k, j])
-            square += e * e
-            A[k, j] += weight * x[i, j]
+        p, q, by, squares = i * d, k * D, splat(weight), splat(0.0)
+        for j in range(0, last, 16):
+            squares = add(A, q + j, by, wide(load(x, p + j)), u, squares)
+        square = total(add(A, q + last, by, wide(load_part(x, p + last, d - last)), u, squares))
         N[k] += weight
         V[k] += weight * square
         upper[i] = np.sqrt(square) - path[k]
@@ -223,52 +282,59 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
 
     upper: the distance to the own centre, less its path; lower: a bound on that to every other, plus drift.
     """
-    n, d = x.shape
-    K = u.shape[0]
-    N, A, V = np.zeros(K), np.zeros((K, d)), np.zeros(K)
-    padded = -(-K // CENTRES) * CENTRES
-    some, minus, half = aligned(PANEL * d).reshape(PANEL, d), aligned(padded * d), aligned(padded)
-    size = centres(u, shift, scale, some, minus, half)
-    a, b = (d + 8) * UNIT * size, (0.5 * d + 8) * UNIT * size**2 + (d + 8) * TINY  # sums begin with ½‖u‖²
+    (n, d), K = x.shape, len(u)
+    D, fours = -(-d // 16) * 16, -(-K // CENTRES) * CENTRES
+    x, u, shift = x.reshape(n * d), padded(u.reshape(K * d), K, d, D), padded(shift, 1, d, D)
+    N, A, V = np.zeros(K), aligned(K * D, np.float64), np.zeros(K)
+    some, away, half = aligned(PANEL * D, np.float32), aligned(fours * d, np.float32), aligned(fours, np.float32)
+    size = centres(u, K, d, D, shift, scale, some, away, half)
+    a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * TINY
     if size > 1e19:  # ½‖u‖² is beyond float32: distances decide
         b = np.inf
-    tile = max(LEAST, TILE // (d * x.itemsize))
-    columns, scores = aligned(PANEL * d), aligned(PANEL * padded)
-    best, second, square, found = aligned(PANEL), aligned(PANEL), aligned(PANEL), np.empty(PANEL, np.int32)
-    bar, rest = np.empty(PANEL), np.empty(PANEL)
-    rows, maybe, far = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64), np.empty(tile + 1)
+    fitting, line = TILE // (d * x.itemsize), LINE // x.itemsize
+    tile = max(LEAST, fitting)
+    columns, scores = aligned(PANEL * D, np.float32), aligned(PANEL * (fours + 1), np.float32)
+    best, second, square = aligned(PANEL, np.float32), aligned(PANEL, np.float32), aligned(PANEL, np.float32)
+    found, bar, rest = np.empty(PANEL, np.int32), np.empty(PANEL), np.empty(PANEL)
+    rows, maybe = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64)
+    far, doubt = np.empty(tile), np.empty(tile, np.uint8)
     exact, unscale = 1 - (d + 8) * UNIT, 1.0 / np.float64(scale) ** 2
     for start in range(0, n, tile):
         stop = min(start + tile, n)
         if known:
             count = suspects(
-                x, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows, maybe, far
+                x, d, D, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows, maybe, far, doubt
             )
         else:
             count = stop - start
             for r in range(count):
                 rows[r] = start + r
+        ahead, share = (
+            stop * d,
+            0,
+        )  # what comes next is fetched meanwhile, if it will still be there when its turn comes
+        if fitting >= LEAST and count:
+            share = -(-(min(stop + tile, n) - stop) * d * PANEL * CENTRES // (count * fours))
         for top in range(0, count, PANEL):
             m = min(PANEL, count - top)
             for r in range(m):
-                single(x, rows[top + r], shift, scale, some, r)
-            columns_of(some, columns)
+                single(x, rows[top + r] * d, d, shift, scale, D, some, r)
+            columns_of(some, D, columns)
             lengths(columns, d, square)
-            for k in range(padded):
-                t = splat_of(half, k)
-                keep(scores, k, t, t, t, t)
             for j in range(0, d, DEEP):
-                for k in range(0, padded, CENTRES):
-                    four(columns, minus, d, j, min(j + DEEP, d), k, scores)
-            for r in range(0, PANEL, 16):
-                two_lowest(scores, K, r, best, second, found)
+                for k in range(0, fours, CENTRES):
+                    four(columns, away, half, d, j, min(j + DEEP, d), k, scores)
+                    for p in range(ahead, ahead + share, line):
+                        fetch(x, p)
+                    ahead += share
+            two_lowest(scores, K, best, second, found)
             bounds(square, best, second, a, b, exact, unscale, bar, rest)
             for r in range(m):
                 i, k = rows[top + r], found[r]
                 if not second[r] > bar[r]:  # a near tie, or not finite
-                    k, near = decide(x, i, u, scores, r, bar[r])
-                    rest[r] = min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale)
+                    k, near = decide(x, i * d, d, u, K, D, scores, r, bar[r])
+                    rest[r] = np.sqrt(min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale))
                 labels[i] = k
-                lower[i] = np.sqrt(rest[r]) + drift[k]
-        sums(x, start, stop, u, labels, w, path, N, A, V, upper)
-    return N, A, V
+                lower[i] = rest[r] + drift[k]
+        sums(x, d, start, stop, u, D, labels, w, path, N, A, V, upper)
+    return N, A.reshape(K, D)[:, :d].copy(), V

@@ -7,31 +7,34 @@ left at its first column beyond the tile; the last tile leaves nothing, so that 
 from __future__ import annotations
 
 from unmix.kernels import SUMS, inlined, kernel
+from unmix.kernels.lanes import fma, load8, splat8, store
 
 TILE = 3 << 18  # bytes of a factor that stay in the cache of a core
 LEAST = 16  # nonzeros that a row should have in a tile
 
 
-@inlined(SUMS)
+@inlined()
 def _tiles(indptr, U):
     """Count the tiles of a factor."""
     nonzeros = (indptr[-1] - indptr[0]) // max(1, len(indptr) - 1)
     return max(1, min(-(-U.size * U.itemsize // TILE), nonzeros // LEAST))
 
 
-@kernel(SUMS)
-def times(data, indices, indptr, U, out):
-    """Set out = X U for CSR X of shape (n, d) and dense U of shape (d, k)."""
+@inlined()
+def _edge(d, tile, tiles):
+    """Return the first column beyond a tile; beyond the last one there is none."""
+    return d * tile // tiles if tile < tiles else 1 << 62
+
+
+@inlined(SUMS)
+def _times(data, indices, indptr, U, out):
+    """Add to out X U."""
     d, k = U.shape
-    at = indptr[:-1].copy()
-    tiles = _tiles(indptr, U)
+    at, tiles = indptr[:-1].copy(), _tiles(indptr, U)
     for tile in range(1, tiles + 1):
-        edge = d * tile // tiles
+        edge = _edge(d, tile, tiles)
         for i in range(len(at)):
             t, stop = at[i], indptr[i + 1]
-            if tile == 1:
-                for q in range(k):
-                    out[i, q] = 0
             while t + 3 < stop and indices[t + 3] < edge:
                 a, b, c, e = indices[t], indices[t + 1], indices[t + 2], indices[t + 3]
                 va, vb, vc, ve = data[t], data[t + 1], data[t + 2], data[t + 3]
@@ -46,14 +49,45 @@ def times(data, indices, indptr, U, out):
             at[i] = t
 
 
-@kernel(SUMS)
-def add_transposed_times(data, indices, indptr, Z, out):
-    """Add to out Xᵀ Z for CSR X of shape (n, d) and dense Z of shape (n, k)."""
-    d, k = out.shape
-    at = indptr[:-1].copy()
-    tiles = _tiles(indptr, out)
+@inlined()
+def _short_times(data, indices, indptr, U, out):
+    """Add to out X U where the rows of U fit three registers; these overlap at the end of a row, where they agree."""
+    d, k = U.shape
+    at, tiles = indptr[:-1].copy(), _tiles(indptr, U)
+    second, third = min(8, k - 8), k - 8
+    U, sums = U.reshape(d * k), out.reshape(len(out) * k)
     for tile in range(1, tiles + 1):
-        edge = d * tile // tiles
+        edge = _edge(d, tile, tiles)
+        for i in range(len(at)):
+            t, stop, o = at[i], indptr[i + 1], i * k
+            a, b, c = load8(sums, o), load8(sums, o + second), load8(sums, o + third)
+            while t < stop and indices[t] < edge:
+                j, v = indices[t] * k, splat8(data[t])
+                a, b, c = fma(v, load8(U, j), a), fma(v, load8(U, j + second), b), fma(v, load8(U, j + third), c)
+                t += 1
+            store(sums, o, a)
+            store(sums, o + second, b)
+            store(sums, o + third, c)
+            at[i] = t
+
+
+@kernel(SUMS)
+def times(data, indices, indptr, U, out):
+    """Set out = X U for CSR X of shape (n, d) and dense U of shape (d, k)."""
+    out[:] = 0
+    if 8 < U.shape[1] <= 24:
+        _short_times(data, indices, indptr, U, out)
+    else:
+        _times(data, indices, indptr, U, out)
+
+
+@inlined(SUMS)
+def _transposed_times(data, indices, indptr, Z, out):
+    """Add to out Xᵀ Z."""
+    d, k = out.shape
+    at, tiles = indptr[:-1].copy(), _tiles(indptr, out)
+    for tile in range(1, tiles + 1):
+        edge = _edge(d, tile, tiles)
         for i in range(len(at)):
             t, stop = at[i], indptr[i + 1]
             while t < stop and indices[t] < edge:
@@ -62,3 +96,35 @@ def add_transposed_times(data, indices, indptr, Z, out):
                     out[j, q] += v * Z[i, q]
                 t += 1
             at[i] = t
+
+
+@inlined()
+def _short_transposed_times(data, indices, indptr, Z, out):
+    """Add to out Xᵀ Z where the rows of Z fit three registers."""
+    d, k = out.shape
+    at, tiles = indptr[:-1].copy(), _tiles(indptr, out)
+    second, third = min(8, k - 8), k - 8
+    Z, sums = Z.reshape(len(Z) * k), out.reshape(d * k)
+    for tile in range(1, tiles + 1):
+        edge = _edge(d, tile, tiles)
+        for i in range(len(at)):
+            t, stop, o = at[i], indptr[i + 1], i * k
+            a, b, c = load8(Z, o), load8(Z, o + second), load8(Z, o + third)
+            while t < stop and indices[t] < edge:
+                j, v = indices[t] * k, splat8(data[t])
+                e, f = fma(v, a, load8(sums, j)), fma(v, b, load8(sums, j + second))
+                g = fma(v, c, load8(sums, j + third))
+                store(sums, j, e)
+                store(sums, j + second, f)
+                store(sums, j + third, g)
+                t += 1
+            at[i] = t
+
+
+@kernel(SUMS)
+def add_transposed_times(data, indices, indptr, Z, out):
+    """Add to out Xᵀ Z for CSR X of shape (n, d) and dense Z of shape (n, k)."""
+    if 8 < Z.shape[1] <= 24:
+        _short_transposed_times(data, indices, indptr, Z, out)
+    else:
+        _transposed_times(data, indices, indptr, Z, out)
