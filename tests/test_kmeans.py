@@ -498,6 +498,23 @@ def test_half_the_way_to_the_next_centre(offset):
     np.testing.assert_allclose(half, truth, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(c, np.float64) for c in (1e-149, 1e149)] + [(c, np.float32) for c in (1e-40, 1e-30, 1e37)]
+)
+def test_the_range_of_the_data_does_not_matter(scale, dtype):
+    X, _, _ = blobs(n=100, k=2, d=3)
+    X /= abs(X).max()
+    model = KMeans(2, random_state=0).fit((X * scale).astype(dtype))
+    assert adjusted_rand_score(KMeans(2, random_state=0).fit(X).labels_, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e170, 1e300])
+def test_squares_beyond_float64_are_refused(scale):
+    X, _, _ = blobs(n=100, k=2, d=3)
+    with pytest.raises(ValueError, match="Divide X by"):
+        KMeans(2, random_state=0).fit(X / abs(X).max() * scale)
+
+
 def test_an_outlier_whose_square_is_beyond_float32_gets_the_nearest_centre():
     X = np.append(np.random.default_rng(0).standard_normal(1000), [2.7e19, 1.8e19])[:, None]
     w = np.append(np.ones(1000), [1e-60, 1e-62])

@@ -194,8 +194,12 @@ class KMeans(ClusterMixin, Model):
             centered, shift_back = x - shift, shift
             if seen is not None:
                 centered[~seen] = 0.0
-            variance = w @ centered**2 / count
+            with np.errstate(over="ignore"):
+                variance = w @ centered**2 / count
         spread = float(np.mean(np.maximum(variance, 0.0)))
+        if not np.isfinite(spread) or (spread < 1e-300 and centered.max() > 0):
+            size = f"{abs(centered).max():.0e}"
+            raise ValueError(f"X varies by {size}: squares of that are beyond float64. Divide X by {size} first.")
         chosen = self.init
         if callable(chosen):
             state = np.random.RandomState(rng.integers(2**31))
@@ -235,7 +239,8 @@ class KMeans(ClusterMixin, Model):
         else:
             from unmix.kernels import kmeans_dense
 
-            scale = b.x.dtype.type(2.0 ** -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 1.0)
+            power = -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 0.0
+            scale = b.x.dtype.type(2.0 ** (np.clip(power, -126, 126) if b.x.itemsize == 4 else power))
             moves = U.path, U.drift, U.moved, U.half
             N, A, V = kmeans_dense.lloyd(b.x, w, U.centers, U.shift, scale, *moves, *bounds)
         return Local(Rows(label, upper, lower), Stats(N, A, V, holes), float(V.sum()))

@@ -81,7 +81,9 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
     """Whether cells are missing; raises where a cell is one that the model cannot take."""
     values = x.data if sp.issparse(x) else x
     missing = False
-    if values.size and not np.isfinite(values.sum()):
+    with np.errstate(over="ignore"):
+        suspicious = values.size and not np.isfinite(values.sum())
+    if suspicious:
         nan = np.isnan(values)
         missing = bool(nan.any())
         inf = np.isinf(values)
