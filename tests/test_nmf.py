@@ -7,6 +7,7 @@ from scipy.optimize import linear_sum_assignment, minimize, nnls
 from sklearn.decomposition import NMF as Peer
 
 from unmix import NMF
+from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.kernels.nmf_csr import LEAST, TILE, add_transposed_times, times
 from unmix.kernels.nmf_hals import hals, masked_hals, residual
@@ -239,6 +240,73 @@ def test_the_unit_of_measurement_does_not_matter(kind, init, scale):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("form", ["dense", "csr", "nan"])
+@pytest.mark.parametrize(("scale", "dtype"), [(1e-25, "f"), (1e-38, "f"), (1e18, "f"), (1e150, "d"), (1e-150, "d")])
+def test_the_range_of_the_data_does_not_matter(kind, form, scale, dtype, tmp_path):
+    X, _, _ = planted(n=80)
+    if form == "nan":
+        X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    wrap = sp.csr_array if form == "csr" else np.asarray
+    options = {"random_state": 0, "max_iter": 20, "tol": 0.0, **kind}
+    one, other = NMF(3, **options).fit(X), NMF(3, **options).fit(wrap((X * scale).astype(dtype)))
+    near = {"rtol": 2e-3, "atol": 2e-4}
+    unit = np.sqrt(scale) if kind == KL else scale
+    assert other.result_ == "max_iter"
+    assert other.reconstruction_err_ / unit == pytest.approx(one.reconstruction_err_, rel=1e-3)
+    np.testing.assert_allclose(other.components_, one.components_, **near)
+    new = wrap((X * scale).astype(dtype))
+    Z = other.transform(new).astype(float) / scale
+    np.testing.assert_allclose(Z, one.transform(X), rtol=2e-3, atol=1e-4 * Z.max())
+    Y = other.inverse_transform(other.transform(new)).astype(float) / scale
+    np.testing.assert_allclose(Y, one.inverse_transform(one.transform(X)), rtol=2e-3, atol=2e-3)
+    assert other.score(new) / unit**2 == pytest.approx(one.score(X), rel=1e-3)
+    other.save(tmp_path / "nmf")
+    again = NMF.load(tmp_path / "nmf").partial_fit(new, rate=1.0)
+    np.testing.assert_allclose(again.components_, one.partial_fit(X, rate=1.0).components_, **near)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("init", ["random", "custom"])
+def test_penalties_are_in_the_units_of_the_user(kind, init):
+    """For X → c² X the objective is c⁴ (c² for Kullback–Leibler) times as large at c Z, c U with these penalties."""
+    X, _, U = planted(n=80)
+    c = 1e-12
+    options = {"init": init, "random_state": 0, "max_iter": 20, "tol": 0.0, **kind}
+    for ratio in (0.0, 1.0):
+        alpha = 0.01 * c ** (ratio if kind == KL else 2 + ratio)
+        given = {"components_init": U + 0.1} if init == "custom" else {}
+        tiny = {"components_init": c * (U + 0.1)} if init == "custom" else {}
+        one = NMF(3, alpha_W=0.01, l1_ratio=ratio, **options, **given).fit(X)
+        other = NMF(3, alpha_W=alpha, l1_ratio=ratio, **options, **tiny).fit((c**2 * X).astype(np.float32))
+        np.testing.assert_allclose(other.components_ / c, one.components_, rtol=2e-3, atol=2e-3)
+        np.testing.assert_allclose(other.transform(c**2 * X) / c, one.transform(X), rtol=2e-3, atol=2e-3)
+        unit = c**2 if kind == KL else c**4
+        assert other.trace_[-1].objective / unit == pytest.approx(one.trace_[-1].objective, rel=1e-3)
+
+
+def test_data_whose_squares_leave_the_range_of_float64_are_refused():
+    X, _, _ = planted(n=30)
+    for scale in (1e-200, 1e200):
+        with pytest.raises(ValueError, match=r"squared error is beyond.*multiply X by"):
+            NMF(3).fit(scale * X)
+        assert NMF(3, **KL, max_iter=3).fit(scale * X).reconstruction_err_ > 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_error_of_float32_rows_that_fit_exactly(weighted):
+    X, _, _ = planted(noise=0.0)
+    X = X.astype(np.float32)
+    w = np.random.default_rng(1).integers(1, 4, len(X)).astype(float) if weighted else None
+    model = NMF(3, random_state=0, tol=0, max_iter=100).fit(sp.csr_array(X), sample_weight=w)
+    Z, H = model.transform(sp.csr_array(X)).astype(float), model.components_.astype(float)
+    truth = np.linalg.norm((X - Z @ H) * np.sqrt(1 if w is None else w[:, None]))
+    assert truth < 1e-3 * np.linalg.norm(X)
+    objective = np.array([s.objective for s in model.trace_])
+    assert (np.diff(objective) <= 1e-2 * objective[:-1] + 1e-11 * objective[0]).all()
+    assert model.reconstruction_err_ == pytest.approx(truth, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 def test_empty_rows_and_columns(kind, form):
     X, _, _ = planted(n=60)
@@ -296,7 +364,77 @@ def test_masked_local_is_the_complete_one_on_observed_columns(kind):
     assert mask.loss == pytest.approx(part.loss, rel=1e-8)
     np.testing.assert_allclose(mask.stats.B[:12], part.stats.B, rtol=1e-6, atol=1e-9)
     expected = (mask.z @ H.T).T @ mask.z if kind != KL else np.tile(mask.z.sum(axis=0), (len(H), 1))
-    np.testing.assert_allclose(mask.stats.E, np.where(np.arange(20)[:, None] < 12, 0, expected), atol=1e-9)
+    np.testing.assert_allclose(mask.stats.P, np.where(np.arange(20)[:, None] < 12, expected, 0), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("spread", [0, 3])
+def test_the_objective_never_rises_on_rows_that_show_little(kind, dtype, spread):
+    """Mostly zeros, half of them unobserved: z is huge where a row shows nothing of a part."""
+    for seed in (22, 3, 5, 7):
+        r = np.random.default_rng(seed)
+        X = r.gamma(0.1, 1, (70, 14)) * (r.random((70, 14)) < 0.1) * np.exp(spread * r.standard_normal((70, 1)))
+        X = np.where(r.random(X.shape) < 0.5, np.nan, X).astype(dtype)
+        model = NMF(4, random_state=0, max_iter=60, tol=0, **kind).fit(X)
+        objective = np.array([s.objective for s in model.trace_])
+        noise = 10 * np.finfo(dtype).eps * np.nansum(X if kind == KL else X**2, dtype=float) / len(X)
+        assert (np.diff(objective) <= 1e-6 * objective[:-1] + noise).all()
+        Y = model.transform(X).astype(float) @ model.components_.astype(float)
+        D = divergence(X.astype(float), Y) if kind == KL else 0.5 * (X - Y) ** 2
+        assert np.nansum(D) <= 1.01 * objective[-1] * len(X) + len(X) * noise
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+def test_columns_that_only_small_rows_show_are_fitted_to_these(kind):
+    """The same rows in other units must not drown the columns that they do not show."""
+    X, _, _ = planted(n=80, d=10, noise=0.05)
+    X += 0.01
+    fits = []
+    for factor in (1, 1e4, 1e10):
+        Y = X.copy()
+        Y[40:] *= factor
+        Y[40:, :4] = np.nan
+        for dtype in (np.float64,) if factor > 1e4 else (np.float64, np.float32):
+            H = NMF(3, random_state=0, max_iter=400, tol=0, **kind).fit(Y.astype(dtype)).components_.astype(float)
+            Z = np.array([nnls(H.T, x)[0] for x in X[:40]])
+            fits.append(np.linalg.norm((Z @ H - X[:40])[:, :4]) / np.linalg.norm(X[:40, :4]))
+    assert max(fits) < 0.15, fits
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["hals", "mu", "kl"])
+@pytest.mark.parametrize("holes", ["first", "last"])
+def test_blocks_with_and_without_holes_add_up(kind, holes):
+    X, _, U = planted(n=60)
+    seen = np.random.default_rng(1).random(X.shape) < 0.6
+    seen[30:] |= holes == "first"
+    seen[:30] |= holes == "last"
+    X, model, H = np.where(seen, X, 0).astype(np.float32), NMF(3, **kind), parts((U.T + 0.1).astype(np.float32))
+    full = [None if s.all() else s for s in (seen[:30], seen[30:])]
+    outs = [model.local(H, Block(x, observed=s)) for x, s in zip((X[:30], X[30:]), full, strict=True)]
+    total = tree.add_into(tree.double(outs[0].stats), outs[1].stats)
+    z = np.concatenate([out.z for out in outs]).astype(float)
+    truth = seen.T @ z if kind == KL else (seen * (z @ H.loads.T)).T @ z
+    found = total.P + (total.F if kind == KL else H.loads.astype(float) @ total.F)
+    np.testing.assert_allclose(found, truth, rtol=1e-5)
+    assert total.P.dtype == np.float64
+    assert model.update(H, total).loads == pytest.approx(
+        model.update(H, model.local(H, Block(X, observed=seen)).stats).loads, rel=1e-4
+    )
+    assert np.ndim(model.local(H, Block(X)).stats.P) == 0  # complete data send nothing more
+
+
+@pytest.mark.parametrize("kind", [{}, {"solver": "mu"}], ids=["hals", "mu"])
+def test_online_steps_on_rows_with_holes_come_near_the_batch_fit(kind):
+    X, _, _ = planted(n=400, k=4, noise=0.3)
+    X[np.random.default_rng(1).random(X.shape) < 0.4] = np.nan
+    model = NMF(4, random_state=0, **kind)
+    for i in range(100):
+        model.partial_fit(X[40 * (i % 10) :][:40])
+    batch = NMF(4, random_state=0, tol=1e-6, max_iter=500, **kind).fit(X)
+    error = np.sqrt(np.nansum((model.inverse_transform(model.transform(X)) - X) ** 2))
+    assert error < (1.2 if not kind else 2.5) * batch.reconstruction_err_
+    assert model.reconstruction_err_ == pytest.approx(np.sqrt(10) * error, rel=0.3)  # 4000 rows so far
 
 
 # -------------------------------------------------------------------- what is refused, what is chosen

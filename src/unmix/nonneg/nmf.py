@@ -7,15 +7,21 @@ Objective, with D the squared error ½(x−y)² or the Kullback–Leibler diverg
 Squared error, by HALS (coordinate descent, one row of z or column of U at a time):
 
 local    z_i ← sweeps on ½ zᵀGz − cᵀz,  G = U_i U_iᵀ + dα_W(1−λ)I,  c = U_i x_i − dα_Wλ    [U_i: the observed columns]
-stats    n = Σ w      A = Σ w z zᵀ      B = Σ w z x      E = Σ w z (z U) over the unobserved cells
-update   U_j ← sweeps on ½ uᵀAu − (B_j + E_j)ᵀu + n α_H R(u)                    [E_j completes the column: a bound]
-         or, where the bound of the multiplicative step  U ← U B/(A U − E)  promises more, by that
+stats    n = Σ w      A = Σ w z zᵀ      B = Σ w z x      P = Σ w z (z U) over the observed cells
+update   U_j ← sweeps on ½ uᵀAu − (A U_j − P_j + B_j)ᵀu + n α_H R(u)      [a bound: A counts rows that do not show j]
+         or, where the bound of the multiplicative step  U ← U B/P  promises more, by that
 
 Kullback–Leibler, by multiplicative steps:
 
 local    z ← z·(U(x/y)) / (Σ_j U_j + dα_Wλ),  a few times
-stats    n = Σ w      m = Σ w z       B = Σ w z (x/y)      E = Σ w z over the unobserved cells
-update   U ← U·B / (m − E + nα_Hλ)
+stats    n = Σ w      B = Σ w z (x/y)      P = Σ w z over the observed cells
+update   U ← U·B / (P + nα_Hλ)
+
+P is summed over what is observed: as a difference from the sum over all cells it would cancel, since z may be huge in
+rows that show nothing of a part. For rows without holes it is A U, or Σ w z, and need not be sent. In online steps it
+is blended as B is, each batch at the parts that it met.
+
+Data far from one are divided by `Parts.scale`, and the penalties with them: float32 would not hold the squares.
 
 Each step minimises a convex bound q that touches the objective at the present point o. Any y with q(y) ≤ q(o) is still
 no worse, and going further than the minimum pays: alternating steps zigzag. So HALS goes on by a share of the way that
@@ -36,6 +42,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
+from unmix.engine.sources.arrays import csr_of
 from unmix.engine.trace import Fit
 from unmix.model import Model
 
@@ -43,6 +50,8 @@ STRETCH = 0.4  # how far HALS goes on at first, in units of the way that it came
 RELAX = 0.9  # how far a multiplicative step goes on towards the neutral step s₂
 FLOOR = 1e-15  # share of a row's or part's total that a multiplicative step leaves, so that it can grow again
 EPS = float(np.finfo(float).eps)
+USUAL = 2.0**20  # data within this factor of one are taken as they are, without a copy in other units
+MOST = 1e30  # a penalty that leaves nothing of data of usual size
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
 
 
@@ -68,21 +77,24 @@ class Parts(NamedTuple):
     gram: np.ndarray  # (k, k) U Uᵀ
     kkt: float  # how far from stationary the parts were that these were made from; −1 for first parts
     stretch: float  # how far HALS goes on, in units of the way that it came
+    scale: float  # what the data are divided by, a power of four; z and the loads then by its root
 
 
 class Stats(NamedTuple):
-    """See the module; B and E are transposed as the loads are. E has one row for CSR, which has no unobserved cells."""
+    """See the module; B and P are transposed as the loads are."""
 
     n: float
+    error: float  # Σ w D
     A: np.ndarray
     m: np.ndarray
     B: np.ndarray
-    E: np.ndarray
+    F: np.ndarray  # A (Kullback–Leibler: m) of the blocks without holes
+    P: Any  # of the blocks with holes; the number 0 where there are none
 
 
-def parts(loads: np.ndarray, kkt: float = -1.0, stretch: float = STRETCH) -> Parts:
+def parts(loads: np.ndarray, kkt: float = -1.0, stretch: float = STRETCH, scale: float = 1.0) -> Parts:
     """Parts with their Gram matrix."""
-    return Parts(loads, loads.T @ loads, kkt, stretch)
+    return Parts(loads, loads.T @ loads, kkt, stretch, scale)
 
 
 def paced(stretch: float, pace: float) -> float:
@@ -142,9 +154,12 @@ class NMF(Model):
         How many there are.
     reconstruction_err_ : float
         √(2 D) over the observed cells at the end of the fit: the Frobenius norm of X − Z U, or its
-        Kullback–Leibler likeness. With alpha_W > 0 the penalty taken off is that of the last pass but one.
+        Kullback–Leibler likeness. After `partial_fit` an estimate for all rows so far: every batch counts with its rate
+        and with the error at the parts that it met, before the step that it led to.
     kkt_residual_ : float
-        Length of the projected gradient of the parts over that of Σ z x at the last pass: 0 at a stationary point.
+        How far from stationary the parts were before the last step, 0 at a stationary point: with g the slope of the
+        objective, Σ u |g| + ū max(−g, 0) over Σ u b, where ū is the mean of a part and b = Σ z x (Kullback–Leibler:
+        Σ z x/y). It does not depend on the unit of the data.
     """
 
     sparse: ClassVar[bool] = True
@@ -212,16 +227,26 @@ class NMF(Model):
             return len(self.components_init)
         return d if self.n_components in ("auto", None) else int(self.n_components)  # type: ignore[arg-type]
 
-    def _penalties(self, d: int) -> tuple[float, float, float, float]:
-        """Absolute and squared penalty on z, then the same on the parts for each row of the data."""
-        z, u = d * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
-        return z * self.l1_ratio, z * (1 - self.l1_ratio), u * self.l1_ratio, u * (1 - self.l1_ratio)
+    @property
+    def _free(self) -> bool:
+        """Whether the scale of a part is free, as it is without penalties."""
+        return not self.alpha_W and self.alpha_H in ("same", 0)
 
-    def _units(self, U: Parts) -> np.ndarray:
-        """What each part sums to: divided out of it where the scale is free, as it is without penalties."""
+    def _penalties(self, U: Parts) -> tuple[float, float, float, float]:
+        """Absolute and squared penalty on z, then the same on the parts for each row of the data; in units of it."""
+        z, u = len(U.loads) * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
+        l1, l2 = self.l1_ratio * np.sqrt(U.scale) / self._cost(U), (1 - self.l1_ratio) * U.scale / self._cost(U)
+        return min(z * l1, MOST), min(z * l2, MOST), min(u * l1, MOST), min(u * l2, MOST)
+
+    def _cost(self, U: Parts) -> float:
+        """What one unit of the objective is to the user."""
+        return U.scale if self._kl else U.scale**2
+
+    def _shown(self, U: Parts) -> np.ndarray:
+        """What the loads are multiplied by for users: where the scale is free, so that each part sums to one."""
         total = U.loads.sum(axis=0)
-        free = not self.alpha_W and self.alpha_H in ("same", 0)
-        return np.where(total > 0, total, 1) if free else np.ones_like(total)
+        root = np.full_like(total, np.sqrt(U.scale))
+        return np.divide(1, total, out=root, where=total > 0) if self._free else root
 
     def check(self, shape: Shape) -> None:
         """Refuse combinations that have no meaning."""
@@ -269,10 +294,18 @@ class NMF(Model):
         seen = w.sum() * np.ones(d) if sample.observed is None else w @ sample.observed
         total = np.asarray(w @ x).ravel()
         level = total.sum() / max(seen.sum(), 1.0) or 1.0
+        if not (self._kl or 1e-151 < level < 1e151):
+            raise ValueError(
+                f"X is about {level:.0e} in size, and its squared error is beyond the range of float64: "
+                f"multiply X by {1 / level:.0e}"
+            )
+        scale = 1.0 if 1 / USUAL <= level <= USUAL else 4.0 ** round(np.log2(level) / 2)
+        x, total, level = x / scale if scale != 1 else x, total / scale, level / scale
         if kind is None:
             kind = "nndsvda" if k <= min(x.shape) and self.n_init == 1 else "random"
         if kind == "custom":
             loads = np.array(np.asarray(self.components_init).T, dtype=np.float64, order="C")
+            loads /= loads.mean() if self._free else np.sqrt(scale)
         elif kind == "random":
             loads = np.sqrt(level / k) * np.abs(rng.standard_normal((d, k)))
         else:
@@ -283,7 +316,7 @@ class NMF(Model):
             loads = np.sqrt(level) * nndsvd(x, k, kind, rng)
         if self._multiplicative:  # a zero would stay
             loads = np.maximum(loads, 1e-6 * loads.mean(axis=0) + EPS * loads.mean())
-        return parts(loads)
+        return parts(loads, scale=scale)
 
     # ---------------------------------------------------------------- local
 
@@ -292,24 +325,29 @@ class NMF(Model):
         return self._local(U, b, WARM if b.z is not None else FIRST if U.kkt < 0 else COLD)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Solve z to the end, and count it in parts that sum to one."""
-        l1, l2, _, _ = self._penalties(b.x.shape[1])
+        """Solve z to the end, and count it in the parts that users see."""
+        l1, l2, _, _ = self._penalties(U)
         solve = self._divergence if self._kl else self._solve
-        return solve(U, b, EXACT, l1, l2)[0] * self._units(U)
+        return solve(U, rescaled(b, U.scale), EXACT, l1, l2)[0] * (b.x.dtype.type(U.scale) / self._shown(U))
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U."""
-        return (z / self._units(U)) @ U.loads.T
+        return (z * self._shown(U)) @ U.loads.T
 
     def _local(self, U: Parts, b: Block, effort: Effort) -> Local:
-        l1, l2, u1, u2 = self._penalties(b.x.shape[1])
-        z, B, E, loss = (self._divergence if self._kl else self._squares)(U, b, effort, l1, l2)
+        l1, l2, u1, u2 = self._penalties(U)
+        z, s = (self._divergence if self._kl else self._squares)(U, rescaled(b, U.scale), effort, l1, l2)
+        loss = s.error + l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
+        if u1 or u2:
+            loss += s.n * (u1 * float(U.loads.sum()) + 0.5 * u2 * float(np.trace(U.gram)))
+        return Local(z, s, loss * self._cost(U))
+
+    def _stats(self, b: Block, z: np.ndarray, error: float, B: np.ndarray, P: Any) -> Stats:
+        """The statistics of a block, with those that need no more than z."""
         zw = b.weighted(z)
         A, m = zw.T @ z, zw.sum(axis=0, dtype=np.float64)
-        loss += l1 * float(m.sum()) + 0.5 * l2 * float(np.trace(A))
-        if u1 or u2:
-            loss += b.total * (u1 * float(U.loads.sum()) + 0.5 * u2 * float(np.trace(U.gram)))
-        return Local(z, Stats(b.total, A, m, B, E), loss)
+        F = m if self._kl else A
+        return Stats(b.total, error, A, m, B, F if b.observed is None else np.zeros_like(F), P)
 
     def _solve(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, np.ndarray]:
         """The squared error: z, and U x for the loss."""
@@ -327,29 +365,30 @@ class NMF(Model):
             masked_hals(np.ascontiguousarray(x), b.observed, loads, real(l1), real(l2), z, *tail)
         return z, C
 
-    def _squares(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Any, Any, float]:
-        """The squared error: z, B, E and ½ Σ w ‖x − zU‖² over the observed cells."""
-        x, loads, real = b.x, U.loads, b.x.dtype.type
+    def _squares(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Stats]:
+        """The squared error: z and the statistics, with ½ Σ w ‖x − zU‖² over the observed cells."""
+        x, loads = b.x, U.loads
         z, C = self._solve(U, b, effort, l1, l2)
         zw = b.weighted(z)
         B = transposed_times(x, zw)
         if b.observed is not None:
-            y = z @ loads.T
-            unseen = np.where(b.observed, real(0), y)
-            rest = x - y + unseen
-            return z, B, unseen.T @ zw, 0.5 * b.sum(np.vecdot(rest, rest))
-        E = np.broadcast_to(real(0), (1 if sp.issparse(x) else len(loads), z.shape[1]))
-        square = squares(b)
-        loss = square - 2 * float(np.vdot(zw, C)) + float(np.vdot(zw.T @ z, U.gram))
-        if loss < 64 * np.sqrt(np.finfo(x.dtype).eps) * square and not sp.issparse(x):  # the difference has cancelled
-            rest = x - z @ loads.T
-            loss = b.sum(np.vecdot(rest, rest))
-        return z, B, E, 0.5 * max(loss, 0.0)
+            y = np.where(b.observed, z @ loads.T, x.dtype.type(0))
+            rest = x - y
+            return z, self._stats(b, z, 0.5 * b.sum(np.vecdot(rest, rest)), B, double(y.T @ zw))
+        s, square = self._stats(b, z, 0.0, B, 0.0), squares(b)
+        error = square - 2 * float(np.vdot(zw, C)) + float(np.vdot(s.A, U.gram))
+        if error < 64 * np.sqrt(np.finfo(x.dtype).eps) * square:  # the difference has cancelled
+            if not sp.issparse(x):
+                rest = x - z @ loads.T
+                error = b.sum(np.vecdot(rest, rest))
+            elif x.dtype != np.float64:
+                x, z64, loads = double(x), double(z), double(loads)
+                zw = b.weighted(z64)
+                error = square - 2 * np.vdot(zw, times(x, loads)) + np.vdot(zw.T @ z64, loads.T @ loads)
+        return z, s._replace(error=0.5 * max(float(error), 0.0))
 
-    def _divergence(
-        self, U: Parts, b: Block, effort: Effort, l1: float, l2: float
-    ) -> tuple[np.ndarray, Any, Any, float]:
-        """The Kullback–Leibler divergence: z, B, E and Σ w (x log(x/y) − x + y) over the observed cells."""
+    def _divergence(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Stats]:
+        """The Kullback–Leibler divergence: z and the statistics, Σ w (x log(x/y) − x + y) over the observed cells."""
         x, loads, real = b.x, U.loads, b.x.dtype.type
         expected = loads.sum(axis=0) if b.observed is None else b.observed.astype(x.dtype) @ loads
         total = np.asarray(x.sum(axis=1)).reshape(-1, 1)
@@ -366,7 +405,7 @@ class NMF(Model):
             B = np.zeros_like(loads)
             options = real(l1), real(l2), real(relax), real(FLOOR), effort.repeats, real(effort.tol)
             loss = kl_rows(x.data, x.indices, x.indptr, w, loads, expected, *options, z, B)
-            return z, B, np.zeros((1, z.shape[1]), x.dtype), loss
+            return z, self._stats(b, z, loss, B, 0.0)
         D = np.broadcast_to(expected + real(l1), z.shape)
         rows = np.arange(len(z))
         for _ in range(effort.repeats):
@@ -383,25 +422,24 @@ class NMF(Model):
         ratio, zw = ratios(x, z, loads), b.weighted(z)
         rest = np.log(ratio + (x <= 0), out=ratio.copy()) - 1
         loss = b.sum(np.vecdot(x, rest)) + b.sum(np.vecdot(z, np.broadcast_to(expected, z.shape)))
-        E = np.broadcast_to(real(0), loads.shape) if b.observed is None else (~b.observed).astype(x.dtype).T @ zw
-        return z, ratio.T @ zw, E, loss
+        P = 0.0 if b.observed is None else double(b.observed.astype(x.dtype).T @ zw)
+        return z, self._stats(b, z, loss, ratio.T @ zw, P)
 
     # ---------------------------------------------------------------- update
 
     def update(self, U: Parts, s: Stats) -> Parts:
         """Next parts, no worse for the z that the statistics were made of."""
         loads = U.loads
-        _, _, u1, u2 = self._penalties(len(loads))
+        _, _, u1, u2 = self._penalties(U)
         l1, l2 = s.n * u1, s.n * u2
         G, C = s.A + l2 * np.eye(len(s.A)), s.B - l1 if l1 else s.B
-        complete, size = not s.E.any(), float(np.vdot(loads, s.B))
+        complete, size = np.ndim(s.P) == 0, float(np.vdot(loads, s.B))
         if complete and not self._multiplicative:
             from unmix.kernels.nmf_hals import residual
 
             kkt = residual(G, C, loads) / size if size > 0 else 0.0
         else:
-            D = s.m if self._kl else loads @ s.A
-            D = D if complete else np.maximum(D - s.E, 0)
+            D = s.P + (s.F if self._kl else loads @ s.F)
             slope = D - C + l2 * loads
             down = np.maximum(-slope, 0)
             kkt = float(np.vdot(loads, abs(slope)) + loads.mean(axis=0) @ down.sum(axis=0)) / size if size > 0 else 0.0
@@ -409,34 +447,29 @@ class NMF(Model):
             D = np.broadcast_to(D + l1, loads.shape)
             r = np.divide(2 * s.B, D + np.sqrt(D * D + 4 * l2 * loads * s.B), out=np.ones_like(loads), where=D > 0)
             new = loads * relaxed(r, RELAX if l2 == 0 else 0.0)
-            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
+            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt, scale=U.scale)
         if self.solver == "mu":
-            new = loads
+            new, D = loads, D + l1 + l2 * loads
             for _ in range(10 if complete else 1):
-                D = np.maximum(new @ G - s.E, 0) + l1
                 new = new * relaxed(np.divide(s.B, D, out=np.ones_like(D), where=D > 0), RELAX)
-            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt)
+                D = new @ G + l1
+            return parts(np.maximum(new, FLOOR * new.mean(axis=0)), kkt, scale=U.scale)
         from unmix.kernels.nmf_hals import hals
 
-        new, C = loads.copy(), C if complete else C + s.E
+        new, C = loads.copy(), C if complete else loads @ G - slope
         stretch = paced(U.stretch, kkt / U.kkt) if U.kkt > 0 else STRETCH
         hals(G, C, new, *((1, 0.0, 0.0) if U.kkt < 0 else (12, 0.1, stretch)))
         if not complete:
-            new = better(loads, new, G, C, D + l1 + l2 * loads, slope)
-        return parts(new, kkt, stretch)
+            new = better(loads, new, G, s.B, D + l1 + l2 * loads, slope)
+        return parts(new, kkt, stretch, U.scale)
 
     # ---------------------------------------------------------------- what users see
 
     def publish(self, fit: Fit) -> None:
         """Parts under scikit-learn's names."""
-        loads, units = fit.U.loads, self._units(fit.U)
-        self.components_ = np.ascontiguousarray((loads / units).T)
+        self.components_ = np.ascontiguousarray((fit.U.loads * self._shown(fit.U)).T)
         self.n_components_ = len(self.components_)
-        l1, l2, u1, u2 = self._penalties(len(loads))
-        loss = fit.loss - fit.weight * (u1 * loads.sum() + 0.5 * u2 * (loads**2).sum())
-        if self.alpha_W and fit.stats is not None:
-            loss -= l1 * fit.stats.m.sum() + 0.5 * l2 * np.trace(fit.stats.A)
-        self.reconstruction_err_ = float(np.sqrt(2 * max(loss, 0.0)))
+        self.reconstruction_err_ = float(np.sqrt(self._cost(fit.U)) * np.sqrt(2 * fit.stats.error))
         self.kkt_residual_ = float(fit.U.kkt)
 
     def notes(self, U: Parts) -> list[str]:
@@ -479,6 +512,19 @@ def transposed_times(x: Any, z: np.ndarray) -> np.ndarray:
     out = np.zeros((x.shape[1], z.shape[1]), x.dtype)
     nmf_csr.add_transposed_times(x.data, x.indices, x.indptr, z, out)
     return out
+
+
+def rescaled(b: Block, scale: float) -> Block:
+    """The block in units of the data."""
+    if scale == 1:
+        return b
+    x, unit = b.x, b.x.dtype.type(scale)
+    return b._replace(x=csr_of(x.data / unit, x.indices, x.indptr, x.shape) if sp.issparse(x) else x / unit)
+
+
+def double(a: Any) -> Any:
+    """In float64: the sum of a number and such an array is one, too."""
+    return a.astype(np.float64, copy=False)
 
 
 def squares(b: Block) -> float:
@@ -524,16 +570,17 @@ def multiply(b: Block, U: Parts, C: np.ndarray, effort: Effort, l1: float, l2: f
 
 
 def better(
-    old: np.ndarray, em: np.ndarray, G: np.ndarray, C: np.ndarray, D: np.ndarray, slope: np.ndarray
+    old: np.ndarray, em: np.ndarray, G: np.ndarray, B: np.ndarray, D: np.ndarray, slope: np.ndarray
 ) -> np.ndarray:
-    """Feature by feature, of two steps the one whose bound falls more: `em` (½uᵀGu − cᵀu) or the multiplicative one."""
+    """Feature by feature, of two steps the one whose bound falls more: `em` (of curvature G) or the multiplicative one.
+
+    Where rounding makes neither fall, none.
+    """
     way = em - old
-    fall = -(way * ((0.5 * (em + old)) @ G - C)).sum(axis=1)
-    r = np.divide(D - slope, D, out=np.ones_like(D), where=D > 0)
-    mu = old * relaxed(np.maximum(r, 0), RELAX)
-    step = mu - old
-    curve = np.divide(D, old, out=np.zeros_like(D), where=old > 0)
-    return np.where((-(step * (slope + 0.5 * curve * step)).sum(axis=1) > fall)[:, None], mu, em)
+    fall = -(way * (slope + 0.5 * way @ G)).sum(axis=1)
+    factor = relaxed(np.divide(B, D, out=np.ones_like(D), where=D > 0), RELAX)
+    other = -(old * (factor - 1) * (slope + 0.5 * D * (factor - 1))).sum(axis=1)  # of curvature D/u
+    return np.where((other > np.maximum(fall, 0))[:, None], old * factor, np.where((fall >= 0)[:, None], em, old))
 
 
 def nndsvd(x: Any, k: int, kind: str, rng: np.random.Generator) -> np.ndarray:
