@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from scipy.special import digamma as psi
 from scipy.special import gammaln
 from sklearn.decomposition import LatentDirichletAllocation as Reference
@@ -197,11 +198,15 @@ def test_the_start_has_the_same_bits_on_any_number_of_threads():
 
 def test_counts_and_weights_of_any_size_make_a_start():
     X, _ = corpus(n=60)
-    for size, weight in ((1e-20, 1e40), (1e30, 1.0), (1e12, 1e20)):
+    for size, weight in ((1e-20, 1e40), (1e30, 1.0), (1e12, 1e20), (1e38, 1.0)):
         model = LatentDirichletAllocation(5, random_state=0, max_iter=2).fit(
             size * X, sample_weight=np.full(60, weight)
         )
         assert np.isfinite(model.components_).all()
+        assert model.components_.sum() == pytest.approx(weight * size * X.sum(), rel=1e-6)
+    for size, dtype in ((1e41, np.float64), (1e300, np.float64), (1e33, np.float32)):
+        with pytest.raises(ValueError, match=rf"{size * X.max():.3g}.* is above".replace("+", r"\+")):
+            LatentDirichletAllocation(5, random_state=0).fit((size * X).astype(dtype))
 
 
 def test_weights_are_repeats_and_csr_is_dense():
@@ -241,10 +246,19 @@ def test_tiny_priors_and_large_counts_stay_finite():
 @pytest.mark.parametrize("priors", [{}, {"doc_topic_prior": "auto", "topic_word_prior": "auto"}])
 def test_the_bound_never_falls_and_is_what_publish_says(priors):
     X, _ = corpus(n=250, seed=5)
-    model = LatentDirichletAllocation(5, max_iter=40, random_state=0, **priors).fit(X)
+    model = LatentDirichletAllocation(5, max_iter=200, random_state=0, **priors)
+    gamma = model._fit(X, None, collect=True).z
     objective = np.array([s.objective for s in model.trace_])
     assert (np.diff(objective) <= 1e-10 * np.abs(objective[:-1])).all()
-    assert np.log(model.bound_) * X.sum() <= objective[-1] * len(X) * (1 + 1e-10)
+    weight, eta = model.components_, model.topic_word_prior_
+    elog = psi(weight) - psi(weight.sum(axis=1, keepdims=True))
+    divergence = ((weight - eta) * elog - gammaln(weight) + gammaln(eta)).sum()
+    divergence += (gammaln(weight.sum(axis=1)) - gammaln(X.shape[1] * eta)).sum()
+    # one more sweep raises the bound, by little after so many passes
+    bounds = twin(X, np.ones(len(X)), weight, np.broadcast_to(model.doc_topic_prior_, 5), gamma, 1)[2]
+    truth = np.exp((divergence - bounds.sum()) / X.sum())
+    assert truth <= model.bound_ * (1 + 1e-9)
+    assert model.bound_ == pytest.approx(truth, rel=1e-5)
 
 
 def test_learned_priors_are_optimal_and_near_the_planted_ones():
@@ -260,6 +274,26 @@ def test_learned_priors_are_optimal_and_near_the_planted_ones():
     ).fit(X)
     np.testing.assert_allclose(np.sort(model.doc_topic_prior_), [0.1, 0.4, 1.2], rtol=0.25)
     np.testing.assert_allclose(model.topic_word_prior_, 0.1, rtol=0.35)
+
+
+def test_learned_alpha_is_best_above_its_floor():
+    """Against a search by scipy.optimize, where some optima are below the floor."""
+    rng = np.random.default_rng(0)
+    for alpha in ([1e-6, 0.3, 1.0], [1e-7, 1e-6], [1e-6, 500.0, 3.0, 1e-4], *10 ** rng.uniform(-7, 2, (5, 6))):
+        elog = psi(alpha) - psi(np.sum(alpha))
+        K = len(elog)
+
+        def lost(u, elog=elog):
+            a = np.exp(u)
+            return gammaln(a).sum() - gammaln(a.sum()) - a @ elog, a * (psi(a) - psi(a.sum()) - elog)
+
+        found = learn_alpha(np.full(K, 1 / K), elog)
+        bounds = [(np.log(1e-5), 20)] * K
+        best = minimize(lost, np.zeros(K), jac=True, bounds=bounds, options={"ftol": 1e-15, "maxiter": 9999}).fun
+        assert found.min() >= 1e-5
+        assert lost(np.log(found))[0] <= best + 1e-9 * abs(best)
+    with np.errstate(all="raise"):
+        assert learn_alpha(np.ones(1), np.zeros(1)) == 1  # one topic: every α is best
 
 
 def test_evaluate_every_ends_the_fit_by_perplexity():
@@ -320,6 +354,10 @@ def test_online_steps_are_hoffmans_from_the_first_on(start):
     np.testing.assert_allclose(model.components_, truth, rtol=1e-5)
     model.set_params(learning_method="online", batch_size=50, max_iter=1).fit(X)
     np.testing.assert_allclose(model.components_, truth, rtol=1e-5)
+    beta = np.exp(psi(weight) - psi(weight.sum(axis=1, keepdims=True)))
+    words = beta * _update_doc_distribution(X, beta, 0.2, 3000, 1e-12, True, None)[1]
+    model.set_params(batch_size=len(X)).fit(X)  # one batch in a pass: ρ = 1
+    np.testing.assert_allclose(model.components_, 0.1 + words, rtol=1e-5)
 
 
 def test_online_fits_are_as_good_as_scikit_learns():
@@ -362,6 +400,18 @@ def test_halves_take_every_other_token():
     np.testing.assert_allclose((seen + hidden).toarray(), X.toarray())
 
 
+def test_halves_of_a_document_do_not_depend_on_the_others():
+    seen, hidden = halves(sp.csr_array(np.array([[1e18, 0, 3], [1, 2, 3], [4, 0, 1]])))
+    assert seen.toarray()[1:].tolist() == [[1, 1, 1], [2, 0, 1]]
+    assert hidden.toarray()[1:].tolist() == [[0, 1, 2], [2, 0, 0]]
+    X = sp.csr_array(np.random.default_rng(0).gamma(0.5, 1.0, (300, 20)))
+    for half in (parts := halves(X)):
+        assert half.data.min() > 0
+        assert ((X - half).toarray() >= 0).all()
+    for i in (7, 299):
+        assert all((a[[i]] != b).nnz == 0 for a, b in zip(parts, halves(X[[i]]), strict=True))
+
+
 def test_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary():
     V = 37
     model = LatentDirichletAllocation(4, components_init=np.ones((4, V)), max_iter=1).fit(np.ones((8, V)))
@@ -390,6 +440,9 @@ def test_errors_name_the_argument_and_the_remedy(start):
         LatentDirichletAllocation(3, components_init=weight).fit(X)
     with pytest.raises(ValueError, match="doc_topic_prior"):
         LatentDirichletAllocation(3, doc_topic_prior=[1.0, 2.0]).fit(X)
+    for priors in ({"doc_topic_prior": 1e-9}, {"doc_topic_prior": [1.0, 1.0, 1e-9]}, {"topic_word_prior": 1e-9}):
+        with pytest.raises(ValueError, match=f"{next(iter(priors))}.*1e-08"):
+            LatentDirichletAllocation(3, **priors).fit(X)
     with pytest.raises(ValueError, match="Negative values"):
         LatentDirichletAllocation(3).fit(-X)
     model = LatentDirichletAllocation(3, max_iter=1).fit(X)

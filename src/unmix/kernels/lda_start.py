@@ -30,11 +30,12 @@ def sketch(indptr, indices, shares, tokens, weights, beta, alpha, sweeps, words)
     for i in range(weights.size):
         ids, n = indices[indptr[i] : indptr[i + 1]], shares[indptr[i] : indptr[i + 1]]
         p = buffer[: n.size]
+        unit = 1.0 / max(1.0, 1e-30 * tokens[i])  # of θ, whose factors cancel
         for k in range(K):
             g[k] = alpha[k] + tokens[i] / K
         for _ in range(sweeps):
             for k in range(K):
-                theta[k] = max(np.float32(exp_digamma(g[k])), least)
+                theta[k] = max(np.float32(exp_digamma(g[k]) * unit), least)
             gather(ids, n, beta, theta, p, gathered)
             for k in range(K):
                 g[k] = alpha[k] + tokens[i] * theta[k] * gathered[k]

@@ -10,18 +10,20 @@ from unmix.kernels import SUMS, kernel
 
 
 @kernel(SUMS)
-def split(x, observed, m, ratio, cut, relax, low, sparse):
+def split(x, unit, observed, m, ratio, cut, relax, low, sparse):
     """Soft-threshold, move the dual variable and form the next matrix, row by row.
 
     With y = (m − ℓ) ratio, the scaled dual variable, and t = x − ℓ + y:
 
         s = soft(t, cut)      c = t − s = clip(t, ±cut)      r = c − y      m⁺ = ℓ + y + relax · r
 
-    where r = x − ℓ − s is the residual of the constraint. A cell that was not observed has cut = 0.
+    where r = x − ℓ − s is the residual of the constraint. A cell that was not observed has cut = 0. All but x and s are
+    in units of the data's size, in which x is x · unit: so squares stay within range.
 
     Parameters
     ----------
     x : array (n, d)
+    unit : number of x's type, a power of two
     observed : bool array (n, d), or (0, 0) when every cell was observed
     m : array (n, d)
         The matrix whose low-rank part is `low`.
@@ -48,30 +50,32 @@ def split(x, observed, m, ratio, cut, relax, low, sparse):
         lo = -hi
         if sparse.shape[0] != 0:  # before the sweep below overwrites ℓ
             for j in range(d):
-                t = x[i, j] - low[i, j] + (m[i, j] - low[i, j]) * q
+                t = x[i, j] * unit - low[i, j] + (m[i, j] - low[i, j]) * q
                 seen = observed.shape[0] == 0 or observed[i, j]
-                sparse[i, j] = t - min(max(t, lo), hi) if seen else zero
+                sparse[i, j] = (t - min(max(t, lo), hi)) / unit if seen else zero
         if observed.shape[0] == 0:
             for j in range(d):
                 y = (m[i, j] - low[i, j]) * q
-                e = x[i, j] - low[i, j]
+                a = x[i, j] * unit
+                e = a - low[i, j]
                 c = min(max(e + y, lo), hi)
                 r = c - y
                 low[i, j] += y + step * r
                 rr += r * r
                 yy += y * y
-                xx += x[i, j] * x[i, j]
+                xx += a * a
                 ee += abs(e)
         else:
             for j in range(d):
                 y = (m[i, j] - low[i, j]) * q
-                e = x[i, j] - low[i, j]
+                a = x[i, j] * unit
+                e = a - low[i, j]
                 c = min(max(e + y, lo), hi) if observed[i, j] else zero
                 r = c - y
                 low[i, j] += y + step * r
                 rr += r * r
                 yy += y * y
-                xx += x[i, j] * x[i, j]
+                xx += a * a
                 ee += abs(e) if observed[i, j] else zero
         sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = rr, yy, xx, ee
     return sums

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import brentq
-from scipy.special import gammaln, polygamma, psi
+from scipy.special import gammaln, psi, zeta
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,6 +42,8 @@ GOING_ON = 3  # sweeps over a document that goes on from its last γ: the next p
 STARTING = 10  # sweeps over a document of the sample from which the fit starts
 ENOUGH = 2.0  # tokens for each number in λ, below which a first batch says too little to start from
 TINY = 1e-8  # least pseudo-count
+LEAST = 1e-5  # of a learned α
+MOST = {"f": 1e32, "d": 1e40}  # of a count times its weight, by precision, so that sums over a corpus stay within range
 
 
 class Parts(NamedTuple):
@@ -71,9 +73,9 @@ class LatentDirichletAllocation(Model):
     n_components : int, default=10
         Number of topics K.
     doc_topic_prior : float, array of shape (K,) or "auto", optional
-        α. By default 1/K; "auto" starts there and learns one α for each topic.
+        α, at least 1e-8. By default 1/K; "auto" starts there and learns one α for each topic, at least 1e-5.
     topic_word_prior : float or "auto", optional
-        η. By default 1/K; "auto" starts there and learns it.
+        η, at least 1e-8. By default 1/K; "auto" starts there and learns it.
     learning_method : {"batch", "online"}, default="batch"
         Whether λ is updated after each pass or after each `batch_size` documents.
     learning_decay : float in (0.5, 1], default=0.7
@@ -83,7 +85,7 @@ class LatentDirichletAllocation(Model):
     max_iter : int, default=10
         Passes.
     batch_size : int, default=128
-        Documents in an online step.
+        Documents in an online step. Where X has no more than that, a pass is one step, which replaces λ: ρ is then 1.
     evaluate_every : int, default=-1
         Above 0, the fit ends when a pass lowers the perplexity of the training documents by no more than `perp_tol`.
         The bound is part of every pass, so it is looked at in each.
@@ -100,7 +102,7 @@ class LatentDirichletAllocation(Model):
     verbose : int, default=0
         Taken for compatibility: `unmix.config(progress=True)` shows progress.
     components_init : array of shape (K, V), optional
-        λ to start from.
+        λ to start from; what is below 1e-8 counts as 1e-8.
     random_state : int, RandomState or None, default=None
         Seed of the start.
 
@@ -124,8 +126,8 @@ class LatentDirichletAllocation(Model):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "doc_topic_prior": [None, StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],
-        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "doc_topic_prior": [None, StrOptions({"auto"}), Interval(Real, TINY, None, closed="left"), "array-like"],
+        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, TINY, None, closed="left")],
         "learning_method": [StrOptions({"batch", "online"})],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
@@ -189,9 +191,9 @@ class LatentDirichletAllocation(Model):
         alpha = self.doc_topic_prior
         if not (alpha is None or isinstance(alpha, (str, Real))):
             given = np.asarray(alpha, dtype=np.float64)
-            if given.shape != (K,) or not (given > 0).all():
+            if given.shape != (K,) or not (given >= TINY).all():
                 raise ValueError(
-                    f"doc_topic_prior of shape {given.shape}: give a positive number, or {K} of them, one a topic"
+                    f"doc_topic_prior={alpha!r}: give a number of at least {TINY:g}, or {K} of them, one a topic"
                 )
         if self.components_init is not None:
             start = np.asarray(self.components_init, dtype=np.float64)
@@ -208,7 +210,7 @@ class LatentDirichletAllocation(Model):
         """
         K, V = self.n_components, sample.x.shape[1]
         priors = (self.doc_topic_prior, self.topic_word_prior)
-        alpha, eta = (1.0 / K if p is None or isinstance(p, str) else np.maximum(p, TINY) for p in priors)
+        alpha, eta = (1.0 / K if p is None or isinstance(p, str) else p for p in priors)
         alpha, eta = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
         if self.components_init is not None:
             return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
@@ -223,7 +225,7 @@ class LatentDirichletAllocation(Model):
         """Three rounds of online steps over some documents, ten sweeps each from a fresh γ, η falling from 1."""
         from unmix.kernels.lda_start import blend, expect, sketch
 
-        x = counts(sample.x).astype(np.float64)
+        x = counts(sample).astype(np.float64)
         w = np.ones(x.shape[0]) if sample.w is None else sample.w
         tokens = np.asarray(x.sum(axis=1)).ravel()
         unit = max(float((w * tokens).max()), np.finfo(float).tiny)  # of the statistics in single precision
@@ -281,7 +283,7 @@ class LatentDirichletAllocation(Model):
         """γ, statistics (empty unless wanted) and bound of each document."""
         from unmix.kernels.lda_documents import documents
 
-        x = counts(b.x)
+        x = counts(b)
         n, K = x.shape[0], len(U.alpha)
         w = np.ones(n) if b.w is None else b.w
         data, beta, top, alpha = (v.astype(np.float64, copy=False) for v in (x.data, U.beta, U.top, U.alpha))
@@ -385,7 +387,7 @@ class LatentDirichletAllocation(Model):
 
     def completion(self, U: Parts, b: Block) -> np.ndarray:
         """Of each document the log-probability of every other token, given the rest, and how many those are."""
-        x = counts(b.x).astype(np.float64)
+        x = counts(b).astype(np.float64)
         seen, hidden = halves(x)
         theta = self.encode(U, b._replace(x=seen.astype(b.x.dtype), z=None)).astype(np.float64)
         words = U.weight.astype(np.float64)
@@ -522,9 +524,15 @@ class LatentDirichletAllocation(Model):
         return model, X, check
 
 
-def counts(x: Any) -> Any:
-    """The rows as CSR."""
-    return x if sp.issparse(x) else sp.csr_array(x)
+def counts(b: Block) -> Any:
+    """The rows as CSR; refuse counts so large that their sums would not stay within range."""
+    x = b.x if sp.issparse(b.x) else sp.csr_array(b.x)
+    largest = float(x.data.max(initial=0.0)) * (1.0 if b.w is None else max(1.0, float(b.w.max(initial=0.0))))
+    if not largest <= (most := MOST[x.dtype.char]):
+        raise ValueError(
+            f"a count times a weight of {largest:.3g} in X ({x.dtype}) is above {most:g}: divide X by a constant"
+        )
+    return x
 
 
 def unlike(b: Block, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -533,7 +541,7 @@ def unlike(b: Block, n: int, rng: np.random.Generator) -> np.ndarray:
     As in k-means++ a document is drawn with a probability that rises with its distance from those already taken; of
     four that were drawn the one is taken that brings the rest nearest.
     """
-    x = counts(b.x).astype(np.float64)
+    x = counts(b).astype(np.float64)
     length = np.sqrt(np.asarray(x.sum(axis=1)).ravel())
     rows = np.flatnonzero(length if b.w is None else length * b.w)
     if len(rows) == 0:
@@ -562,15 +570,15 @@ def halves(x: Any) -> tuple[Any, Any]:
     """
     x = x.copy()
     x.sum_duplicates()
-    end = np.cumsum(x.data)
-    offset = np.concatenate([[0.0], end])[x.indptr[:-1]]
-    end -= np.repeat(offset, np.diff(x.indptr))
+    end = np.empty_like(x.data)
+    for i, j in zip(x.indptr[:-1], x.indptr[1:], strict=True):  # no document's rounding depends on those before it
+        np.cumsum(x.data[i:j], out=end[i:j])
 
     def even(c: np.ndarray) -> np.ndarray:
         return np.floor(c / 2) + np.minimum(c % 2, 1.0)
 
     seen, hidden = x.copy(), x.copy()
-    seen.data = even(end) - even(end - x.data)
+    seen.data = np.clip(even(end) - even(end - x.data), 0.0, x.data)
     hidden.data = x.data - seen.data
     seen.eliminate_zeros()
     hidden.eliminate_zeros()
@@ -578,29 +586,36 @@ def halves(x: Any) -> tuple[Any, Any]:
 
 
 def learn_alpha(alpha: np.ndarray, elog: np.ndarray) -> np.ndarray:
-    """Return the α that maximises log Γ(Σα) − Σ log Γ(α_k) + Σ α_k elog_k, by Newton steps that never lower it."""
+    """Return the α ≥ LEAST that maximises log Γ(Σα) − Σ log Γ(α_k) + Σ α_k elog_k, which is concave.
+
+    There ψ(α_k) = ψ(A) + elog_k, or α_k = LEAST where that is below it: this leaves one equation, in A = Σα.
+    """
+    if len(alpha) == 1:  # every α says the same
+        return alpha
 
     def objective(a: np.ndarray) -> float:
         return float(gammaln(a.sum()) - gammaln(a).sum() + a @ elog)
 
-    value = objective(alpha)
-    for _ in range(50):
-        gradient = psi(alpha.sum()) - psi(alpha) + elog
-        q, z = -polygamma(1, alpha), polygamma(1, alpha.sum())  # the Hessian is diag(q) + z 11ᵀ
-        step = (gradient - (gradient / q).sum() / (1 / z + (1 / q).sum())) / q
-        size = 1.0
-        while size > 1e-6:
-            new = alpha - size * step
-            if (new > 1e-5).all() and (reached := objective(new)) >= value:
-                break
-            size /= 2
-        else:
-            return alpha
-        done = np.abs(new - alpha).max() < 1e-8 * new.max()
-        alpha, value = new, reached
-        if done:
-            break
-    return alpha
+    def follow(log_total: float) -> np.ndarray:
+        return np.maximum(inverse_psi(psi(np.exp(log_total)) + elog), LEAST)
+
+    def excess(log_total: float) -> float:
+        return float(np.log(follow(log_total).sum()) - log_total)
+
+    low, high = np.log(len(alpha) * LEAST), np.log(1e10)
+    best = low
+    if excess(low) > 0:
+        best = brentq(excess, low, high, xtol=1e-12) if excess(high) < 0 else high
+    new = follow(best)
+    return new if objective(new) >= objective(alpha) else alpha
+
+
+def inverse_psi(y: np.ndarray) -> np.ndarray:
+    """Return the x with ψ(x) = y, by Newton steps from Minka's start."""
+    x = np.where(y > -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / (np.minimum(y, -2.22) - psi(1.0)))
+    for _ in range(6):
+        x -= (psi(x) - y) / zeta(2, x)  # ζ(2, x) is ψ′(x)
+    return x
 
 
 def learn_eta(elog: float, n_words: int) -> float:
