@@ -309,12 +309,9 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             count = stop - start
             for r in range(count):
                 rows[r] = start + r
-        ahead, share = (
-            stop * d,
-            0,
-        )  # what comes next is fetched meanwhile, if it will still be there when its turn comes
-        if fitting >= LEAST and count:
-            share = -(-(min(stop + tile, n) - stop) * d * PANEL * CENTRES // (count * fours))
+        ahead, share = stop * d, 0  # amid much work what comes next is fetched, if it will be there when its turn comes
+        if fitting >= LEAST and 4 * count > stop - start:
+            share = -(-(min(stop + tile, n) - stop) * d // (-(-count // PANEL) * (fours // CENTRES)))
         for top in range(0, count, PANEL):
             m = min(PANEL, count - top)
             for r in range(m):
