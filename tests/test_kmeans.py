@@ -515,6 +515,21 @@ def test_squares_beyond_float64_are_refused(scale):
         KMeans(2, random_state=0).fit(X / abs(X).max() * scale)
 
 
+@pytest.mark.parametrize("form", [np.array, sp.csr_array])
+@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[4.0, 0.0, 2.0]] * 8, [[0.0, 1.0]] * 50, [[0.3, 0.3]] * 10])
+def test_equal_rows_are_no_matter_of_scale(form, rows):
+    model = KMeans(1, random_state=0).fit(form(rows))
+    assert model.inertia_ == pytest.approx(0, abs=1e-20)
+    np.testing.assert_allclose(model.cluster_centers_[0], rows[0])
+
+
+def test_sums_beyond_float32_are_no_missing_cells():
+    X = np.concatenate([np.full((500, 1), 3e38), np.full((500, 1), -3e38)]).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sorted(np.bincount(KMeans(2, random_state=0).fit_predict(X))) == [500, 500]
+
+
 def test_an_outlier_whose_square_is_beyond_float32_gets_the_nearest_centre():
     X = np.append(np.random.default_rng(0).standard_normal(1000), [2.7e19, 1.8e19])[:, None]
     w = np.append(np.ones(1000), [1e-60, 1e-62])

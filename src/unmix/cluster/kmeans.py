@@ -185,6 +185,9 @@ class KMeans(ClusterMixin, Model):
     def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First centres, and the origin and scale of the data."""
         x, seen, w = sample.x, sample.observed, np.ones(sample.x.shape[0]) if sample.w is None else sample.w
+        size = float(abs(x).max())
+        if size > 1e150 or 0 < size < 1e-150:
+            raise ValueError(f"X reaches {size:.0e}: squares of that are beyond float64. Divide X by {size:.0e} first.")
         count = np.maximum(w.sum() if seen is None else w @ seen, np.finfo(float).tiny)
         shift = np.asarray(w @ x, dtype=np.float64) / count
         if sp.issparse(x):
@@ -194,12 +197,8 @@ class KMeans(ClusterMixin, Model):
             centered, shift_back = x - shift, shift
             if seen is not None:
                 centered[~seen] = 0.0
-            with np.errstate(over="ignore"):
-                variance = w @ centered**2 / count
+            variance = w @ centered**2 / count
         spread = float(np.mean(np.maximum(variance, 0.0)))
-        if not np.isfinite(spread) or (spread < 1e-300 and centered.max() > 0):
-            size = f"{abs(centered).max():.0e}"
-            raise ValueError(f"X varies by {size}: squares of that are beyond float64. Divide X by {size} first.")
         chosen = self.init
         if callable(chosen):
             state = np.random.RandomState(rng.integers(2**31))

@@ -81,7 +81,7 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
     """Whether cells are missing; raises where a cell is one that the model cannot take."""
     values = x.data if sp.issparse(x) else x
     missing = False
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         suspicious = values.size and not np.isfinite(values.sum())
     if suspicious:
         nan = np.isnan(values)
