@@ -11,7 +11,10 @@ from typing import Any
 
 from benchmarks.harness import Machine, page, summary, tell
 
-MODULES = ("startup", "pca", "factor_analysis", "kmeans", "gaussian_mixture", "nmf", "lda", "robust_pca")
+MODULES = (
+    "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select", "nmf", "lda",
+    "robust_pca",
+)  # fmt: skip
 
 
 def cases() -> dict[str, Any]:

@@ -325,3 +325,133 @@ def test_wrong_first_guesses_are_named(args, message):
     X, _ = mixture(n=40)
     with pytest.raises(ValueError, match=message):
         GaussianMixture(**({"n_components": 3} | args)).fit(X)
+
+
+@pytest.mark.parametrize(
+    "fixed", [("weights",), ("means",), ("covariances",), ("weights", "means"), ("means", "covariances")]
+)
+@pytest.mark.parametrize("hole", [0.0, 0.2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_fixed_stays_and_the_objective_never_rises(kind, fixed, hole):
+    X, _ = mixture(gap=1.5)
+    X = np.where(np.random.default_rng(3).random(X.shape) < hole, np.nan, X)
+    args = start(np.nan_to_num(X), 3, kind) | {"max_iter": 30, "tol": 0.0, "reg_covar": 0.0, "fixed": fixed}
+    model = quiet_fit(GaussianMixture(3, **args), X)
+    given = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
+    for name in given:
+        published = getattr(model, "precisions_" if name == "covariances" else f"{name}_")
+        same = np.allclose(published, args[given[name]], rtol=1e-9, atol=1e-12)
+        assert same == (name in fixed), name
+    objective = np.array([s.objective for s in model.trace_ if s.accepted])
+    assert (np.diff(objective) <= 1e-10).all()
+    assert objective[-1] < objective[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariances_around_fixed_means_are_those_of_largest_likelihood(kind):
+    """One component, so that EM is done after a step: Σ = mean of (x − μ)(x − μ)ᵀ, in the form of the kind."""
+    X, _ = mixture()
+    mu = X.mean(axis=0) + np.array([1.0, -2.0, 0.0, 0.5])
+    args = {"means_init": mu[None], "fixed": ("means",), "reg_covar": 0.0}
+    model = quiet_fit(GaussianMixture(1, covariance_type=kind, **args), X)
+    S = (X - mu).T @ (X - mu) / len(X)
+    truth = {"full": S[None], "tied": S, "diag": np.diag(S)[None], "spherical": np.array([np.trace(S) / 4])}
+    np.testing.assert_allclose(model.covariances_, truth[kind], rtol=1e-9)
+
+
+def test_fixed_needs_values_and_takes_the_nearest_rows():
+    X, _ = mixture(gap=6.0)
+    with pytest.raises(ValueError, match=r"fixed holds 'means', but means_init is None"):
+        GaussianMixture(3, fixed=("means",)).fit(X)
+    with pytest.raises(ValueError, match=r"give names of weights, means, covariances"):
+        GaussianMixture(3, fixed=("mean",)).fit(X)
+    free = quiet_fit(GaussianMixture(3, random_state=0, tol=1e-8, max_iter=500), X)
+    held = quiet_fit(GaussianMixture(3, means_init=free.means_[::-1], fixed=("means",), tol=1e-8, max_iter=500), X)
+    np.testing.assert_allclose(held.covariances_, free.covariances_[::-1], rtol=1e-3, atol=1e-3)
+    assert held._n_parameters() == free._n_parameters() - 12
+    far = np.vstack([X[:2], np.full((1, 4), 1e6)])
+    with pytest.warns(ConvergenceWarning, match=r"components \[2\] lost all their rows, and stay where they are"):
+        GaussianMixture(3, means_init=far, fixed=["means"], random_state=0).fit(X)
+
+
+def test_criteria_by_their_definitions():
+    X, _ = mixture(gap=1.0)
+    model = quiet_fit(GaussianMixture(3, random_state=0), X)
+    z, log_l, p = model.predict_proba(X), model.score_samples(X).sum(), 2 + 12 + 3 * 10
+    entropy = -np.sum(z * np.log(np.where(z > 0, z, 1.0)))
+    assert model._n_parameters() == p
+    assert model.aic(X) == pytest.approx(2 * p - 2 * log_l, rel=1e-12)
+    assert model.bic(X) == pytest.approx(p * np.log(len(X)) - 2 * log_l, rel=1e-12)
+    assert model.icl(X) == pytest.approx(p * np.log(len(X)) - 2 * log_l + 2 * entropy, rel=1e-12)
+    assert entropy > 1.0
+    with unmix.config(block_rows=64):
+        assert model.icl(lambda: iter(np.array_split(X, 5))) == pytest.approx(model.icl(X), rel=1e-10)
+
+
+def test_labels_and_the_number_of_clusters():
+    X, _ = mixture()
+    model = quiet_fit(GaussianMixture(3, random_state=0), X)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    assert model.n_clusters == 3
+    assert not hasattr(quiet_fit(GaussianMixture(3, random_state=0), lambda: iter([X])), "labels_")
+    assert not hasattr(model.partial_fit(X[:50]), "labels_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mixture_of_given_parameters_needs_no_fit(kind):
+    rng = np.random.default_rng(0)
+    weights, means = np.array([0.3, 0.7]), 1e4 + np.array([[0.0, 0.0, 5.0], [4.0, 1.0, 0.0]])
+    A = np.eye(3) + 0.3 * rng.normal(size=(2, 3, 3))
+    S = A @ A.transpose(0, 2, 1)
+    covariances = {"full": S, "tied": S[0], "diag": np.diagonal(S, axis1=1, axis2=2), "spherical": [0.5, 2.0]}[kind]
+    model = GaussianMixture.from_parameters(weights, means, covariances, covariance_type=kind, random_state=1)
+    full = expand(kind, np.asarray(covariances), 2, 3)
+    X, y = model.sample(4000)
+    p = np.array([w * multivariate_normal(m, c).pdf(X) for w, m, c in zip(weights, means, full, strict=True)])
+    np.testing.assert_allclose(model.score_samples(X), np.log(p.sum(axis=0)), atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X), (p / p.sum(axis=0)).T, atol=1e-9)
+    assert model.score(X) == pytest.approx(np.log(p.sum(axis=0)).mean(), rel=1e-9)
+    assert np.mean(y) == pytest.approx(0.7, abs=0.03)
+    for k in range(2):
+        np.testing.assert_allclose(X[y == k].mean(axis=0), means[k], atol=0.15)
+        np.testing.assert_allclose(np.cov(X[y == k].T), full[k], atol=0.35)
+    np.testing.assert_allclose(model.covariances_, covariances)
+    model.partial_fit(X, rate=0.5)  # goes on from what was given: half the statistics are its own
+    np.testing.assert_allclose(model.means_, means, atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (([0.5, 0.6], np.zeros((2, 1)), np.ones((2, 1, 1))), "sums to 1.1"),
+        (([0.5, 0.5], np.zeros(2), np.ones((2, 1, 1))), "means has shape"),
+        (([0.5, 0.5], np.zeros((2, 1)), np.ones((2, 2))), "has shape"),
+        (([0.5, 0.5], np.zeros((2, 1)), -np.ones((2, 1, 1))), "positive definite"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(args, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMixture.from_parameters(*args)
+
+
+@pytest.mark.parametrize("reg", [1e-6, 0.0])
+@pytest.mark.parametrize(
+    "name", ["duplicates", "constant columns", "as many components as rows", "more columns than rows"]
+)
+def test_hostile_data_are_reported(name, reg):
+    X, K = next((X, K) for label, X, K in hostile() if label == name)
+    with pytest.warns(ConvergenceWarning, match=r"components \[.*\] have (no width|a singular covariance)"):
+        GaussianMixture(K, reg_covar=reg, random_state=0).fit(X)
+
+
+def test_one_far_point_is_reported_and_does_not_hide_the_others():
+    X, _ = mixture(gap=6.0)
+    with pytest.warns(ConvergenceWarning, match=r"components \[\d\] have no width"):
+        model = GaussianMixture(4, random_state=0).fit(np.vstack([X, np.full((1, 4), 1e6)]))
+    assert adjusted_rand_score(mixture(gap=6.0)[1], model.predict(X)) > 0.95
+
+
+def test_an_ordinary_fit_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GaussianMixture(3, random_state=0, max_iter=500).fit(mixture(gap=4.0)[0])

@@ -15,6 +15,9 @@ MAY_IMPORT = {
     "io": {"io"},
     "model.py": {"engine", "io"},
     **{family: {family, "model", "engine", "kernels"} for family in FAMILIES},
+    "validate": {"validate", "engine", "kernels"},
+    "selection": {"selection", "validate", "engine", "model"},
+    "outlier": {"outlier", "engine", "kernels", "model", *FAMILIES},
     "cli": {"cli", "engine", "io", "model", *FAMILIES},
 }
 

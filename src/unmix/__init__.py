@@ -16,7 +16,12 @@ _MODELS = {
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
     "KMeans": "unmix.cluster.kmeans",
+    "SoftKMeans": "unmix.cluster.soft_kmeans",
+    "KernelKMeans": "unmix.cluster.kernel_kmeans",
+    "KMedoids": "unmix.cluster.kmedoids",
     "GaussianMixture": "unmix.mixture.gaussian",
+    "BayesianGaussianMixture": "unmix.mixture.bayesian",
+    "Mixture": "unmix.mixture.mixture",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
 }
@@ -26,33 +31,53 @@ _OTHERS = {
     "config": "unmix.engine.config",
     "get_config": "unmix.engine.config",
     "set_config": "unmix.engine.config",
+    "OutlierDetector": "unmix.outlier.conformal",
+    "Select": "unmix.selection.choose",
+    "Selection": "unmix.selection.choose",
+    "select": "unmix.selection.choose",
 }
 
 __all__ = [
     "NMF",
     "PCA",
+    "BayesianGaussianMixture",
     "FactorAnalysis",
     "GaussianMixture",
     "KMeans",
+    "KMedoids",
+    "KernelKMeans",
     "LatentDirichletAllocation",
+    "Mixture",
     "Model",
+    "OutlierDetector",
     "RobustPCA",
+    "Select",
+    "Selection",
+    "SoftKMeans",
     "config",
     "get_config",
     "load",
     "models",
+    "select",
     "set_config",
 ]
 
 if TYPE_CHECKING:
+    from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
+    from unmix.cluster.kmedoids import KMedoids
+    from unmix.cluster.soft_kmeans import SoftKMeans
     from unmix.engine.config import config, get_config, set_config
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
+    from unmix.mixture.bayesian import BayesianGaussianMixture
     from unmix.mixture.gaussian import GaussianMixture
+    from unmix.mixture.mixture import Mixture
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
+    from unmix.outlier.conformal import OutlierDetector
+    from unmix.selection.choose import Select, Selection, select
     from unmix.topic.lda import LatentDirichletAllocation
 
 

@@ -10,6 +10,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.callbacks import Passes, watched
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.loop import check_columns, distinct, generator, whole_block
+from unmix.engine.loop import Job, check_columns, distinct, fit_all, generator, whole_block
 from unmix.engine.loop import fit as run_loop
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
@@ -83,6 +84,18 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def start(self, sample: Block, rng: np.random.Generator) -> Any:
         """First parts, from a sample of the rows."""
         raise NotImplementedError
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Any:
+        """First parts from a fit of one part fewer, or None, the default: then none are made of it."""
+        return None
+
+    def merge(self, fit: Fit, rng: np.random.Generator) -> Any:
+        """First parts from a fit of one part more, or None."""
+        return None
+
+    def seek(self, U: Any, visit: Callable[[str, Any], Iterator[Any]], rng: np.random.Generator) -> Any:
+        """First parts made better by passes of their own: `visit(method, U)` gives a method's result block by block."""
+        return U
 
     def local(self, U: Any, b: Block) -> Local:
         """Solve the z of a block given the parts, and give its additive statistics and its loss. Pure."""
@@ -307,13 +320,17 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
                 done = run_loop(
                     bare, source, w, shape, seed=self._seed(), settings=settings, on_pass=passes, collect=collect
                 )
-            self._shape = bare._shape
-            self.__dict__.pop("_online_", None)
-            if "online" not in self.exempt and tree.nbytes(done.stats) <= MOST:  # where partial_fit goes on from
-                self._online_ = (tree.scale(done.stats, 1.0 / done.weight), len(done.trace), done.weight)
-            self._finish(done)
+            self._take(done, bare)
         self._warn(done)
         return done
+
+    def _take(self, done: Fit, bare: Any) -> None:
+        """Become what a fit found."""
+        self._shape = bare._shape
+        self.__dict__.pop("_online_", None)
+        if "online" not in self.exempt and tree.nbytes(done.stats) <= MOST:  # where partial_fit goes on from
+            self._online_ = (tree.scale(done.stats, 1.0 / done.weight), len(done.trace), done.weight)
+        self._finish(done)
 
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
@@ -579,6 +596,24 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def fit_together(
+    models: list[Any], X: Any, weights: list[Any], seeds: list[int], first: list[Any] | None = None
+) -> list[Fit]:
+    """Fit unfitted models to the same rows, which each pass reads once for all; `first` parts where they are known."""
+    source = as_source(X)
+    jobs, bares = [], []
+    for i, (model, weight) in enumerate(zip(models, weights, strict=True)):
+        model._validate_params()
+        _, w, shape = model._open(source, weight, reset=True)
+        bares.append(model._bare(shape))
+        bares[-1].check(shape)
+        jobs.append(Job(bares[-1], w, shape, seeds[i], first=None if first is None else [first[i]]))
+    fits = fit_all(jobs, source, replace(get_config(), checkpoint=None))
+    for model, bare, done in zip(models, bares, fits, strict=True):
+        model._take(done, bare)
+    return fits
 
 
 class _AllOrNothing:

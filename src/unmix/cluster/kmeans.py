@@ -15,11 +15,20 @@ longest that any other has come, pass by pass (`drift`). The upper bound is kept
 `drift`, so bounds of any earlier pass hold, and where they leave no doubt no distance is computed. Nor is it where a
 row is nearer to its centre than half the way from there to the next (`half`). Bounds decide no label: labels, sums and
 loss have the same bits without them.
+
+Other metrics change what the rows are, what ‖·‖ is and what the best centre is (`_metrics.py`); the rest stays.
+
+*k-means||.* Round by round every row is drawn with probability min(1, l w_i D_i²/φ), D_i its distance to the nearest
+candidate so far, φ = Σ w_i D_i², l = 2K. Row i's random number is a function of the seed, the round and i alone, and φ
+is a sum of integers, so the draw does not depend on how rows are cut into blocks. Then the candidates, each with the
+weight of the rows nearest to it, are thinned out to K by k-means++.
+
+*Limits* on the sizes of clusters make the local step a minimum-cost flow over all rows at once (one block).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,12 +36,30 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from unmix.cluster._metrics import (
+    METRICS,
+    Rows,
+    Stats,
+    dense,
+    half_apart,
+    moments,
+    rounded,
+    rows_of,
+    squared_distances,
+    squares,
+    whitening,
+)
 from unmix.engine import layout
 from unmix.engine.block import Block, Local
+from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.model import Model
+
+ROUNDS = 5  # of k-means||
+UNITS = 1 << 44  # parts of a unit in which its φ is summed
 
 
 class Parts(NamedTuple):
@@ -44,42 +71,43 @@ class Parts(NamedTuple):
     moved: np.ndarray  # ‖Δu_k‖ of the last pass
     half: np.ndarray  # ½ min_{j≠k} ‖u_k − u_j‖ at least
     shift: np.ndarray  # about the mean of the data: fixed
-    variance: float  # mean over the columns of the data: fixed
+    variance: float  # mean over the columns of the data (for medians: mean deviation): fixed
     eps: float  # rounding of the data's precision
     refilled: int  # empty clusters that the last update filled
     tried: int  # the same, summed over all updates
     empty: int  # empty clusters that nothing was left for
+    frame: Any = ()  # what the metric needs beside
 
 
-class Stats(NamedTuple):
-    """Sums per cluster; `holes` is 0 where every cell was observed."""
+class Turn(NamedTuple):
+    """A round of k-means||: the candidates so far as centres, and what the random numbers depend on."""
 
-    N: np.ndarray
-    A: np.ndarray
-    V: np.ndarray
-    holes: np.ndarray | float
-
-
-class Rows(NamedTuple):
-    """z: the cluster of each row, and its bounds."""
-
-    label: np.ndarray
-    upper: np.ndarray  # distance to the own centre − path
-    lower: np.ndarray  # at most the distance to any other centre + drift
+    parts: Parts
+    key: int
+    number: int
+    unit: float
+    wanted: float
 
 
 class KMeans(ClusterMixin, Model):
-    """Clusters around means: minimise Σ_i w_i min_k ‖x_i − u_k‖².
+    """Clusters around centres: minimise Σ_i w_i min_k ‖x_i − u_k‖², or another distance.
 
     Parameters
     ----------
     n_clusters : int, default=8
         How many clusters.
-    init : {"k-means++", "random"}, array of shape (n_clusters, d) or callable, default="k-means++"
-        First centres: rows drawn far apart (of several candidates each time the one that helps most), rows drawn at
-        random, these centres, or what `init(X, n_clusters, random_state)` returns. Large data are sampled first.
+    init : str, array of shape (n_clusters, d) or callable, default="k-means++"
+        First centres. Large data are sampled first, but for "k-means||".
+
+        - "k-means++": rows drawn far apart (of several candidates each time the one that helps most);
+        - "k-means||": the same for data of any size, by five passes over all rows, whose result does not depend on
+          how the rows are cut;
+        - "random": rows drawn at random;
+        - "partition": the means of a random partition of the rows;
+        - "spread": the mean, then row by row in random order those at least `apart` from all centres so far;
+        - these centres, or what `init(X, n_clusters, random_state)` returns.
     n_init : int or "auto", default="auto"
-        Starts, of which the best is kept; "auto" is 10 for "random" and callables, else 1.
+        Starts, of which the best is kept; "auto" is 10 for "random", "partition" and callables, else 1.
     max_iter : int, default=300
         The most passes over the data.
     tol : float, default=1e-4
@@ -87,6 +115,21 @@ class KMeans(ClusterMixin, Model):
         the columns: about where the squared moves of all centres sum to tol · v.
     random_state : int, RandomState instance or None, default=None
         Seed of the first centres.
+    metric : {"euclidean", "cosine", "mahalanobis", "manhattan", "hamming"}, default="euclidean"
+        What is minimised, summed over rows: the squared distance; 1 − cos of rows and centres scaled to length one (a
+        row of zeros counts 1); the squared distance by the inverse covariance of the data; Σ_j |x_j − u_j|, whose
+        centres are medians; the number of cells that differ, for cells of 0 and 1, whose centres are majorities.
+        Missing cells do not count, except that "cosine" refuses them. CSR rows: "euclidean", "cosine", "hamming".
+    metric_params : dict or None, default=None
+        For "mahalanobis": `{"VI": array of shape (d, d)}`, the inverse covariance in place of that of the data.
+    apart : float or None, default=None
+        The least distance between centres of `init="spread"`, as `transform` gives distances. None: half the distance
+        of the last of `n_clusters` centres that are each put as far as can be from those before; then there are enough
+        such rows.
+    min_size, max_size : int or None, default=None
+        Limits on the rows of each cluster in `fit`, whose local step is then the best assignment within them (a
+        minimum-cost flow): for data in memory, without weights. `labels_` keep the limits; `predict` gives the nearest
+        centre.
 
     Attributes
     ----------
@@ -95,7 +138,13 @@ class KMeans(ClusterMixin, Model):
     labels_ : ndarray of int32 of shape (n,)
         The cluster of each row.
     inertia_ : float
-        Weighted sum of squared distances to the nearest centre.
+        What is minimised: the weighted sum of squared distances to the centres, or of what `metric` says.
+    within_variation_ : float
+        The same per row, about the best centres for the final labels (means, majorities).
+    total_variation_ : float
+        The same for one cluster of all rows; not for "manhattan", where no sums tell it.
+    between_variation_ : float
+        Their difference: for "euclidean" Σ_k N_k ‖mean_k − mean‖² / Σ_k N_k.
 
     Examples
     --------
@@ -116,11 +165,16 @@ class KMeans(ClusterMixin, Model):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "init": [StrOptions({"k-means++", "k-means||", "random", "partition", "spread"}), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "metric": [StrOptions(set(METRICS))],
+        "metric_params": [dict, None],
+        "apart": [Interval(Real, 0, None, closed="neither"), None],
+        "min_size": [Interval(Integral, 1, None, closed="left"), None],
+        "max_size": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -132,6 +186,11 @@ class KMeans(ClusterMixin, Model):
         max_iter: int = 300,
         tol: float = 1e-4,
         random_state: Any = None,
+        metric: str = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        apart: float | None = None,
+        min_size: int | None = None,
+        max_size: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -139,16 +198,52 @@ class KMeans(ClusterMixin, Model):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.metric = metric
+        self.metric_params = metric_params
+        self.apart = apart
+        self.min_size = min_size
+        self.max_size = max_size
+
+    @property
+    def _metric(self) -> Any:
+        return METRICS[self.metric]
+
+    @property
+    def _limits(self) -> bool:
+        return self.min_size is not None or self.max_size is not None
 
     # ---------------------------------------------------------------- start
 
     def check(self, shape: Shape) -> None:
-        """Refuse more clusters than rows, and first centres of another shape."""
+        """Refuse more clusters than rows, first centres of another shape, and sizes that cannot be."""
         if shape.n < self.n_clusters:
             raise ValueError(f"n_samples={shape.n} should be >= n_clusters={self.n_clusters}: ask for fewer clusters")
+        if shape.sparse and self.metric in ("mahalanobis", "manhattan"):
+            raise TypeError(f"metric={self.metric!r} needs dense data. Use '.toarray()' to convert it to dense.")
+        if self._limits:
+            self._check_limits(shape)
         init = self.init
         if not isinstance(init, str) and not callable(init):
             self._check_centers(init, shape.d)
+
+    def _check_limits(self, shape: Shape) -> None:
+        n, k, least, most = shape.n, self.n_clusters, self.min_size, self.max_size
+        if least is not None and least * k > n:
+            raise ValueError(f"min_size={least} × n_clusters={k} is more than the {n} rows: at most {n // k} can be")
+        if most is not None and most * k < n:
+            raise ValueError(
+                f"max_size={most} × n_clusters={k} is less than the {n} rows: at least {-(-n // k)} must be"
+            )
+        if least is not None and most is not None and least > most:
+            raise ValueError(f"min_size={least} is above max_size={most}")
+        if not shape.in_memory:
+            raise ValueError("min_size and max_size need all rows in memory: pass an array, or leave them out")
+        needed, budget = 16 * n * k, get_config().budget
+        if needed > budget:
+            raise ValueError(
+                f"min_size and max_size need the distances of {n} rows to {k} centres, {needed:.1e} bytes, of "
+                f"{budget:.1e} allowed: fit a sample of the rows, or raise memory_budget"
+            )
 
     def _check_centers(self, centers: Any, d: int) -> np.ndarray:
         array = np.array(centers.toarray() if sp.issparse(centers) else centers, dtype=np.float64)
@@ -164,11 +259,13 @@ class KMeans(ClusterMixin, Model):
         if not isinstance(init, str) and not callable(init):
             return 1
         if self.n_init == "auto":
-            return 1 if init == "k-means++" else 10
+            return 1 if init in ("k-means++", "k-means||", "spread") else 10
         return int(self.n_init)
 
     def block_rows(self, shape: Shape) -> int:
         """More than most: statistics are as large as the centres, and the kernels cut blocks to fit the cache."""
+        if self._limits:
+            return shape.n
         least = 4096 if shape.sparse else min(2048, (32 << 20) // (shape.d * shape.dtype.itemsize))
         return max(4 * layout.block_rows(shape), least)
 
@@ -184,88 +281,185 @@ class KMeans(ClusterMixin, Model):
 
     def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First centres, and the origin and scale of the data."""
-        x, seen, w = sample.x, sample.observed, np.ones(sample.x.shape[0]) if sample.w is None else sample.w
-        size = float(abs(x).max())
+        metric = self._metric
+        size = float(abs(sample.x).max())
         if size > 1e150 or 0 < size < 1e-150:
             raise ValueError(f"X reaches {size:.0e}: squares of that are beyond float64. Divide X by {size:.0e} first.")
+        frame = metric.frame(sample, self.metric_params or {})
+        b = metric.filled(frame, sample)
+        x, seen, w = b.x, b.observed, np.ones(b.x.shape[0]) if b.w is None else b.w
         count = np.maximum(w.sum() if seen is None else w @ seen, np.finfo(float).tiny)
         shift = np.asarray(w @ x, dtype=np.float64) / count
         if sp.issparse(x):
-            centered, shift_back = x.astype(np.float64), 0.0
+            centered, origin = x.astype(np.float64), np.zeros_like(shift)
             variance = np.asarray(w @ centered.power(2)) / count - shift**2
         else:
-            centered, shift_back = x - shift, shift
+            centered, origin = x - shift, shift
             if seen is not None:
                 centered[~seen] = 0.0
-            variance = w @ centered**2 / count
+            variance = w @ np.abs(centered) ** metric.power / count
         spread = float(np.mean(np.maximum(variance, 0.0)))
         chosen = self.init
         if callable(chosen):
             state = np.random.RandomState(rng.integers(2**31))
-            rows = x if sp.issparse(x) or seen is None else centered + shift
-            centers = self._check_centers(chosen(rows, self.n_clusters, random_state=state), x.shape[1])
+            rows = sample.x
+            if sample.observed is not None:
+                ones = np.ones(len(rows)) if sample.w is None else sample.w
+                mean = ones @ rows / np.maximum(ones @ sample.observed, np.finfo(float).tiny)
+                rows = np.where(sample.observed, rows, mean)
+            given = self._check_centers(chosen(rows, self.n_clusters, random_state=state), rows.shape[1])
+            centers = metric.enter_centers(frame, given)
         elif not isinstance(chosen, str):
-            centers = self._check_centers(chosen, x.shape[1])
+            centers = metric.enter_centers(frame, self._check_centers(chosen, sample.x.shape[1]))
+        elif chosen == "partition":
+            centers = metric.project(partition(centered, seen, w, self.n_clusters, shift - origin, rng) + origin)
+        elif chosen == "spread":
+            first = metric.project(shift[None]) - origin
+            least = None if self.apart is None else metric.cost_of(self.apart)
+            index = spread_out(centered, seen, w, self.n_clusters, first, least, metric, rng)
+            if len(index) < self.n_clusters - 1:
+                raise ValueError(
+                    f"init='spread': only {len(index) + 1} of {self.n_clusters} centres are apart={self.apart} from "
+                    "each other: make it less, or leave it out"
+                )
+            centers = metric.project(np.vstack([first, dense(centered[index])]) + origin)
         else:
-            if chosen == "k-means++":  # single precision is enough to draw by, if the numbers are about 1
-                scaled = (centered * (spread**-0.5 if spread > 0 else 1.0)).astype(np.float32)
-                index = plus_plus(scaled, seen, w, self.n_clusters, rng)
-            else:
+            if chosen == "random":
                 repeat = bool(np.count_nonzero(w) < self.n_clusters)
                 index = rng.choice(len(w), self.n_clusters, replace=repeat, p=w / w.sum())
-            centers = dense(centered[index]) + shift_back
-        none = np.zeros(self.n_clusters)
-        return Parts(centers, none, none, none, none, shift, spread, float(np.finfo(x.dtype).eps), 0, 0, 0)
+            else:  # single precision is enough to draw by, if the numbers are about 1
+                scaled = (centered * (spread ** (-1 / metric.power) if spread > 0 else 1.0)).astype(np.float32)
+                index = plus_plus(scaled, seen, w, self.n_clusters, rng, metric.pairs)
+            centers = metric.project(dense(centered[index]) + origin)
+        none, eps = np.zeros(self.n_clusters), float(np.finfo(x.dtype).eps)
+        if metric.power == 1:
+            centers = rounded(centers, eps)
+        frame = metric.framed(frame, centers)
+        return Parts(centers, none, none, none, none, shift, spread, eps, 0, 0, 0, frame)
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The centres of a fit, and one more beside that of the cluster that varies most."""
+        U, N, V = fit.U, fit.stats.N, fit.stats.V
+        widest = int(np.argmax(V))
+        new = self._metric.beside(U.centers[widest], widest, fit.stats, V[widest], len(N), rng, 0.5)
+        return self._at(U, rounded(np.vstack([U.centers, new]), U.eps if self._metric.power == 1 else 0.0))
+
+    def _at(self, U: Parts, centers: np.ndarray) -> Parts:
+        """Parts with these centres, which no pass has seen."""
+        none = np.zeros(len(centers))
+        frame = self._metric.framed(U.frame, centers)
+        return Parts(centers, none, none, none, none, U.shift, U.variance, U.eps, 0, 0, 0, frame)
+
+    # ---------------------------------------------------------------- passes before the first
+
+    def seek(self, U: Parts, visit: Callable[[str, Any], Iterator[Any]], rng: np.random.Generator) -> Parts:
+        """The covariance of all rows where `start` saw some of them; the rounds of k-means||."""
+        if self.metric == "mahalanobis" and not self.metric_params and self.sample_rows(self._shape) < self._shape.n:
+            U = self._whiten(U, visit)
+        if not (isinstance(self.init, str) and self.init == "k-means||"):
+            return U
+        metric, wanted, key = self._metric, 2.0 * self.n_clusters, int(rng.integers(2**63))
+        unit = U.variance * U.centers.shape[1] or 1.0
+        chosen = U.centers[:1]
+        for number in range(ROUNDS):
+            phi, ranks, rows = 0, np.empty(0), np.empty((0, U.centers.shape[1]))
+            for more, new_ranks, new_rows in visit("draw", Turn(self._at(U, chosen), key, number, unit, wanted)):
+                phi += more
+                ranks, rows = np.concatenate([ranks, new_ranks]), np.concatenate([rows, new_rows])
+                kept = ranks * (phi / UNITS) < wanted
+                ranks, rows = ranks[kept], rows[kept]
+            chosen = np.concatenate([chosen, metric.project(rows)])
+        weight = np.sum(list(visit("weigh", self._at(U, chosen))), axis=0)
+        scaled = ((chosen - U.shift) * (U.variance ** (-1 / metric.power) if U.variance > 0 else 1.0)).astype(
+            np.float32
+        )
+        return self._at(U, chosen[plus_plus(scaled, None, weight, self.n_clusters, rng, metric.pairs)])
+
+    def draw(self, turn: Turn, b: Block) -> tuple[int, np.ndarray, np.ndarray]:
+        """φ of a block in whole UNITS; rank u/(wD²) and cells of each row with rank < l/φ, as of the block alone.
+
+        φ of all rows is more, so the rows to be drawn are among these.
+        """
+        U, metric = turn.parts, self._metric
+        z, _ = metric.nearest(U, metric.enter(U.frame, b._replace(z=None)))
+        share = z.upper**metric.power / turn.unit * (1.0 if b.w is None else b.w)
+        whole = np.floor(np.minimum(share, float(UNITS)))
+        phi = int(whole.astype(np.int64).sum()) * UNITS + int(
+            ((share - whole).clip(0, 1) * UNITS).astype(np.int64).sum()
+        )
+        bits = np.random.Philox(key=turn.key + (turn.number << 64))
+        bits.advance(b.start // 4)  # four numbers at a time
+        uniform = np.random.Generator(bits).random(b.start % 4 + len(share))[b.start % 4 :]
+        rank = np.where(share > 0, uniform / np.where(share > 0, share, 1.0), 1e300)
+        index = np.flatnonzero(rank * (phi / UNITS) < turn.wanted)
+        entered = metric.filled(U.frame, b)
+        x = dense(entered.x[index]).astype(np.float64)
+        if entered.observed is not None:
+            x = np.where(entered.observed[index], x, U.shift)
+        return phi, rank[index], x
+
+    def weigh(self, U: Parts, b: Block) -> np.ndarray:
+        """The weight of the rows nearest to each centre."""
+        N: np.ndarray = self._metric.nearest(U, self._metric.enter(U.frame, b._replace(z=None)))[1].N
+        return N
+
+    def _whiten(self, U: Parts, visit: Callable[[str, Any], Iterator[Any]]) -> Parts:
+        """The whitening of all rows in place of that of the sample."""
+        metric, origin = self._metric, U.frame.origin.astype(self._shape.dtype).astype(np.float64)
+        frame = whitening(origin, np.asarray(sum(visit("moments", U))))
+        new = metric.enter_centers(frame, metric.leave(U.frame, np.vstack([U.centers, U.shift])))
+        return self._at(U._replace(shift=new[-1], variance=1.0 if frame.white.any() else 0.0, frame=frame), new[:-1])
+
+    def moments(self, U: Parts, b: Block) -> np.ndarray:
+        """Moments of a block about the origin."""
+        return moments(b, U.frame.origin.astype(np.float64))
 
     # ---------------------------------------------------------------- local, stats
 
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each."""
-        n, known = b.x.shape[0], b.z is not None
-        w = np.empty(0) if b.w is None else b.w
-        label, upper, lower = (v.copy() for v in b.z) if known else (np.zeros(n, np.int32), np.empty(n), np.empty(n))
-        bounds = float(np.finfo(b.x.dtype).eps), known, label, upper, lower
-        holes: np.ndarray | float = 0.0
-        if sp.issparse(b.x) or b.observed is not None:
-            from unmix.kernels import kmeans_cells
+        metric = self._metric
+        entered = metric.enter(U.frame, b)
+        z, stats = self._within_limits(U, entered) if self._limits else metric.nearest(U, entered)
+        return Local(z, stats, metric.share * float(stats.V.sum()))
 
-            cells = Cells(U, b)
-            half = U.half if b.observed is None else np.zeros_like(U.half)  # the way may lead through unseen columns
-            kmeans_cells.nearest(*cells.rows, cells.columns, *cells.rule, U.path, U.drift, half, *bounds)
-            N, A, V, seen = kmeans_cells.sums(*cells.rows, U.centers, *cells.rule, label, w, U.path, upper)
-            if b.observed is not None:
-                holes = N[:, None] - seen
-        else:
-            from unmix.kernels import kmeans_dense
+    def _within_limits(self, U: Parts, b: Block) -> tuple[Rows, Any]:
+        """The best assignment of all rows that keeps the limits."""
+        from unmix.kernels import kmeans_limits
 
-            power = -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 0.0
-            scale = b.x.dtype.type(2.0 ** (np.clip(power, -126, 126) if b.x.itemsize == 4 else power))
-            moves = U.path, U.drift, U.moved, U.half
-            N, A, V = kmeans_dense.lloyd(b.x, w, U.centers, U.shift, scale, *moves, *bounds)
-        return Local(Rows(label, upper, lower), Stats(N, A, V, holes), float(V.sum()))
+        n = b.x.shape[0]
+        if b.w is not None:
+            raise ValueError("min_size and max_size count rows: leave sample_weight out, or give the rows repeatedly")
+        if n != self._shape.n:
+            raise ValueError(
+                f"min_size and max_size need all {self._shape.n} rows in one block, here are {n}: leave block_rows out"
+            )
+        costs = self._metric.costs(U, b._replace(x=b.x.astype(np.float64)))
+        z = rows_of(b._replace(z=None))
+        z.label[:] = kmeans_limits.assign(costs, self.min_size or 0, self.max_size or n)
+        z.lower[:] = 0.0  # no bound
+        return z, self._metric.sums(U, b, z)
 
     # ---------------------------------------------------------------- update
 
-    def update(self, U: Parts, stats: Stats) -> Parts:
-        """Means of the observed cells; empty clusters cut the one that varies most."""
-        N, A, V, holes = stats
-        count = N[:, None] - holes
-        known = count > 1e-9 * N[:, None]
-        centers = np.where(known, A / np.where(known, count, 1.0), U.centers)
-        left = np.where(N > 0, V - (count * (centers - U.centers) ** 2).sum(axis=1), 0.0)
-        empty, d = np.flatnonzero(N <= 0), centers.shape[1]
-        refilled = 0
+    def update(self, U: Parts, stats: Any) -> Parts:
+        """The best centres for these rows; empty clusters cut the one that varies most."""
+        metric, N = self._metric, stats.N
+        centers, left = metric.best(U, stats)
+        empty, refilled = np.flatnonzero(N <= 0), 0
         for k in empty:
             widest = int(np.argmax(left))
             if left[widest] <= 1e-12 * N[widest] * U.variance:
                 break
-            way = np.random.default_rng(U.tried + refilled).standard_normal(d)
-            step = 0.1 * np.sqrt(left[widest] / (N[widest] * d))
-            centers[k] = centers[widest] + step * way / np.linalg.norm(way)
+            turn = U.tried + refilled
+            rng = np.random.default_rng(turn)
+            centers[k] = metric.beside(centers[widest], widest, stats, left[widest], turn, rng, 0.1)
             left[widest] /= 2
             refilled += 1
-        size = np.sqrt(np.maximum((centers**2).sum(axis=1), (U.centers**2).sum(axis=1)))
-        moved = np.sqrt(((centers - U.centers) ** 2).sum(axis=1))
+        if metric.power == 1:
+            centers = rounded(centers, U.eps)
+        size = np.maximum(metric.length(centers), metric.length(U.centers))
+        moved = metric.length(centers - U.centers)
         moved = np.where(moved > 0, moved + U.eps * (size + moved), 0.0)  # they are rounded to the data's precision
         others = np.full(len(moved), moved.max())
         others[moved.argmax()] = np.delete(moved, moved.argmax()).max(initial=0.0)
@@ -274,19 +468,21 @@ class KMeans(ClusterMixin, Model):
             path=U.path + moved,
             drift=U.drift + others,
             moved=moved,
-            half=half_apart(centers - U.shift) - U.eps * size.max(),
+            half=metric.half_apart(centers - U.shift) - U.eps * size.max(),
             refilled=refilled,
             tried=U.tried + refilled,
             empty=len(empty) - refilled,
+            frame=metric.reframe(U, stats, centers),
         )
 
     def unit(self, U: Parts, first: float) -> float:
         """What the mean squared distance gains when the centres move by the mean variance of a column, in all."""
-        return U.variance / self.n_clusters
+        return float(self._metric.share * U.variance / self.n_clusters)
 
     def settled(self, U: Parts) -> bool | None:
-        """Not while a cluster was just refilled."""
-        return False if U.refilled else None
+        """Not while a cluster was just refilled, nor while medians are sought that matter."""
+        sought = getattr(U.frame, "sought", 0.0)
+        return False if U.refilled or sought > self.tol * self.unit(U, 0.0) else None
 
     def notes(self, U: Parts) -> list[str]:
         """Clusters that no row is left for."""
@@ -299,8 +495,14 @@ class KMeans(ClusterMixin, Model):
 
     def publish(self, fit: Fit) -> None:
         """Centres, labels and inertia."""
-        self.cluster_centers_ = fit.U.centers.copy()
+        self.cluster_centers_ = self._metric.leave(fit.U.frame, fit.U.centers).copy()
         self.inertia_ = float(fit.loss)
+        within, total = self._metric.variations(fit.U, fit.stats)
+        self.within_variation_ = within / fit.weight
+        for name in ("total_variation_", "between_variation_"):
+            self.__dict__.pop(name, None)
+        if total is not None:
+            self.total_variation_, self.between_variation_ = total / fit.weight, (total - within) / fit.weight
         self.__dict__.pop("labels_", None)
         if fit.z is not None:
             self.labels_ = fit.z
@@ -311,44 +513,99 @@ class KMeans(ClusterMixin, Model):
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Distances to the centres."""
-        if sp.issparse(b.x):
-            square = squared_distances(b.x, None, U.centers)
-        else:
-            x = b.x - U.shift if b.observed is None else np.where(b.observed, b.x - U.shift, b.x.dtype.type(0))
-            square = squared_distances(x, b.observed, U.centers - U.shift)
-        return np.sqrt(square, out=square)
+        metric = self._metric
+        out: np.ndarray = metric.shown(metric.costs(U, metric.enter(U.frame, b)))
+        return out
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:
-        """The nearest centre."""
-        return self.local(U, b._replace(z=None, w=None)).z.label
+        """The nearest centre, whatever limits the fit kept."""
+        z: Rows = self._metric.nearest(U, self._metric.enter(U.frame, b._replace(z=None, w=None)))[0]
+        return z.label
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """Z U for rows of Z that add up to 1 (one-hot, memberships); rows of distances give the nearest centre."""
-        if (z >= 0).all() and np.allclose(z.sum(axis=1), 1.0):
-            return z @ U.centers
-        return U.centers[z.argmin(axis=1)]
+        """The nearest centre, of rows of distances."""
+        out: np.ndarray = self._metric.leave(U.frame, U.centers)[z.argmin(axis=1)]
+        return out
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return the centres that labels, one-hot rows or rows of `transform` stand for.
+    def _worker(self) -> Any:
+        """Limits are for the rows of the fit."""
+        bare = super()._worker()
+        bare.min_size = bare.max_size = None
+        return bare
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, rate: float | None = None) -> Any:
+        """Take one online step: stats ← (1 − ρ) stats + ρ (n/|b|) stats_b, then the centres from them.
 
         Parameters
         ----------
-        X : array of int of shape (n,), or array of shape (n, n_clusters)
-            Labels; or rows that add up to 1, which mix the centres; or distances, of which the least counts.
+        X, y, sample_weight
+            As for `fit`; X is the new batch of rows.
+        rate : float in (0, 1], optional
+            The weight ρ of this batch; by default it falls from step to step.
+
+        Returns
+        -------
+        self
+        """
+        if self.metric == "manhattan":
+            raise ValueError("metric='manhattan': medians are no sums, so partial_fit has none to go on from; use fit")
+        if self._limits:
+            raise ValueError("min_size and max_size are about all rows, and partial_fit sees some: use fit")
+        return super().partial_fit(X, y, sample_weight, rate=rate)
+
+    def compress(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows as numbers of centres, and the centres: a code and its book.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        codes : ndarray of shape (n,)
+            The nearest centre of each row, in the smallest unsigned integers that can hold it.
+        codebook : ndarray of shape (n_clusters, d)
+        """
+        codes = self.predict(X)
+        return codes.astype(np.min_scalar_type(len(self.cluster_centers_) - 1)), self.cluster_centers_.copy()
+
+    def decompress(self, codes: Any) -> np.ndarray:
+        """Return the centres that codes stand for.
+
+        Parameters
+        ----------
+        codes : array of int of shape (n,)
+            What `compress` or `predict` returned.
 
         Returns
         -------
         X : ndarray of shape (n, d)
         """
-        if np.ndim(X) != 1 or isinstance(X, str):
-            return super().inverse_transform(X)
-        label = np.asarray(X)
-        if label.dtype.kind not in "iu" or label.min(initial=0) < 0 or label.max(initial=0) >= self.n_clusters:
-            raise ValueError(f"labels must be integers from 0 to {self.n_clusters - 1}: give what predict returns")
-        return self.cluster_centers_[label]
+        check_is_fitted(self)
+        label, k = np.asarray(codes), len(self.cluster_centers_)
+        if label.ndim != 1 or label.dtype.kind not in "iu" or label.min(initial=0) < 0 or label.max(initial=0) >= k:
+            raise ValueError(f"labels must be integers from 0 to {k - 1}: give what predict or compress returns")
+        out: np.ndarray = self.cluster_centers_[label]
+        return out
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the centres that labels or rows of `transform` stand for.
+
+        Parameters
+        ----------
+        X : array of int of shape (n,), or array of shape (n, n_clusters)
+            Labels; or distances, as `transform` gives them, of which the least counts. (Memberships mix the centres:
+            `Z @ model.cluster_centers_`.)
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        return self.decompress(X) if np.ndim(X) == 1 and not isinstance(X, str) else super().inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the weighted sum of squared distances to the nearest centre.
+        """Return minus the weighted sum of squared distances (or of what `metric` says) to the nearest centre.
 
         Parameters
         ----------
@@ -377,70 +634,86 @@ class KMeans(ClusterMixin, Model):
         return cls(4, random_state=0), X, found
 
 
-class Cells:
-    """The cells of a block that count, as the kernel wants them."""
-
-    def __init__(self, U: Parts, b: Block) -> None:
-        missing = b.observed is not None
-        if b.observed is not None:
-            indptr = np.concatenate([[0], np.cumsum(b.observed.sum(axis=1))])
-            self.rows = indptr, np.nonzero(b.observed)[1], b.x[b.observed]
-        else:
-            self.rows = b.x.indptr, b.x.indices, b.x.data
-        centers = U.centers.astype(np.float64)
-        self.columns = np.ascontiguousarray(centers.T)
-        square = (centers**2).sum(axis=1)
-        base = np.zeros_like(square) if missing else square
-        self.rule = base, missing, float(np.sqrt(square.max()))
+def partition(
+    x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, mean: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The means of a random partition into k parts as equal as can be; `mean` where nothing was observed."""
+    n = x.shape[0]
+    groups = sp.csr_array((w, (rng.permutation(n) % k, np.arange(n))), shape=(k, n))
+    count = np.asarray(groups.sum(axis=1))[:, None] if observed is None else groups @ observed.astype(np.float64)
+    return np.where(count > 0, dense(groups @ x) / np.where(count > 0, count, 1.0), mean)
 
 
-def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
-    """‖x_i − u_k‖² over the observed cells, the others being 0 in x; `own` is ‖x_i‖² where that is known."""
-    square = centers**2
-    out = x @ (-2 * centers.T)
-    out += (squares(x) if own is None else own)[:, None]
-    out += square.sum(axis=1) if observed is None else observed @ square.T
-    return np.maximum(out, 0.0, out=out)
+def spread_out(
+    x: Any,
+    observed: np.ndarray | None,
+    w: np.ndarray,
+    k: int,
+    first: np.ndarray,
+    least: float | None,
+    metric: Any,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Rows, in random order, that cost at least `least` seen from the first centre and from all before: k − 1, if any.
+
+    None: a quarter of what the last costs when each is the farthest. Then each of those is within less than half of
+    their distance of a centre, and no two of the same: so there are k.
+    """
+    weight = w if observed is None else w * observed.any(axis=1)
+    order = rng.permutation(np.flatnonzero(weight > 0))
+    rows, seen = x[order], None if observed is None else observed[order].astype(x.dtype)
+    own, start = squares(rows), metric.pairs(rows, seen, first)[:, 0]
+
+    def nearer(near: np.ndarray, i: int) -> np.ndarray:
+        return np.minimum(near, metric.pairs(rows, seen, dense(rows[[i]]), own)[:, 0])
+
+    def traverse(least: float) -> list[int]:
+        found: list[int] = []
+        near, at = start, 0
+        while len(found) < k - 1 and (near[at:] >= least).any():
+            at += int(np.argmax(near[at:] >= least))
+            found.append(at)
+            near, at = nearer(near, at), at + 1
+        return found
+
+    if least is not None:
+        return np.asarray(order[traverse(least)])
+    near, far = start, np.inf
+    for _ in range(k - 1):
+        i = int(np.argmax(near))
+        far, near = float(near[i]), nearer(near, i)
+    least = (1 - 1e-6) * far / 2**metric.power if k > 1 else 0.0
+    index = traverse(least)
+    while len(index) < min(k - 1, len(order)):  # with missing cells there is no triangle inequality
+        least = least / 4 if least > 1e-9 * far else 0.0
+        index = traverse(least)
+    return np.asarray(order[np.resize(index, k - 1)] if index else rng.choice(order, k - 1))
 
 
-def half_apart(centers: np.ndarray) -> np.ndarray:
-    """½ min_{j≠k} ‖u_k − u_j‖, or a little less: what rounding may have added is taken off."""
-    out, own = np.zeros(len(centers)), squares(centers)
-    if len(centers) == 1:
-        return out
-    slack = (centers.shape[1] + 8) * np.finfo(np.float64).eps
-    for i in range(0, len(centers), 512):
-        part = slice(i, i + 512)
-        square = own[part, None] + own - 2 * (centers[part] @ centers.T) - slack * (own[part, None] + own)
-        np.fill_diagonal(square[:, i:], np.inf)
-        out[part] = 0.5 * np.sqrt(np.maximum(square.min(axis=1), 0.0))
-    return out
-
-
-def squares(x: Any) -> np.ndarray:
-    """‖x_i‖²."""
-    return np.asarray(x.power(2).sum(axis=1)).ravel() if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
-
-
-def dense(x: Any) -> np.ndarray:
-    """A few rows as an array."""
-    return x.toarray() if sp.issparse(x) else x
-
-
-def plus_plus(x: Any, observed: np.ndarray | None, w: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+def plus_plus(
+    x: Any,
+    observed: np.ndarray | None,
+    w: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+    pairs: Callable[..., np.ndarray] = squared_distances,
+) -> np.ndarray:
     """Greedy k-means++: each time several rows by weight × squared distance so far; the one that leaves least stays."""
     trials = 2 + int(np.log(k))
     weight = w if observed is None else w * observed.any(axis=1)
     seen, own = None if observed is None else observed.astype(x.dtype), squares(x)
     index = np.empty(k, np.int64)
     index[0] = rng.choice(len(w), p=weight / weight.sum())
-    near = squared_distances(x, seen, dense(x[index[:1]]), own)[:, 0]
+    near = pairs(x, seen, dense(x[index[:1]]), own)[:, 0]
     for i in range(1, k):
         chance = np.cumsum(w * near)
         if not chance[-1] > 0:  # every row is a centre already
             chance = np.cumsum(weight)
         some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
-        nearer = np.minimum(near[:, None], squared_distances(x, seen, dense(x[some]), own))
+        nearer = np.minimum(near[:, None], pairs(x, seen, dense(x[some]), own))
         best = int(np.argmin(w @ nearer))
         index[i], near = some[best], nearer[:, best].copy()
     return index
+
+
+__all__ = ["KMeans", "Parts", "Rows", "Stats", "half_apart", "plus_plus"]

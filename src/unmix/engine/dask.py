@@ -19,7 +19,7 @@ from unmix.engine import tree
 from unmix.engine.config import Settings
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, apply, sweep
-from unmix.engine.runners import one_blas_thread
+from unmix.engine.runners import Ask, one_blas_thread
 from unmix.engine.sources.arrays import csr_of
 
 
@@ -51,6 +51,13 @@ class DaskRunner:
         self.rows.clear()
         self.z.clear()
         self.new.clear()
+
+    def sweeps(self, asks: list[tuple[Any, Ask]]) -> list[tuple[dict[int, Any], Seen]]:
+        """What `sweep` gives for several runners on one source; they share the rows that the workers hold."""
+        for work, _ in asks:
+            if work.w is self.w:
+                work.rows = self.rows
+        return [work.sweep(*ask) for work, ask in asks]
 
     def sweep(
         self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool = False

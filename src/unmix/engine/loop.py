@@ -8,16 +8,18 @@ come in several batches; after each of them
 which for one batch and ρ = 1 is the ordinary fit. The first batch is blended with the statistics that the first parts
 stand for, if the model knows them (`made_of`). A fit has converged when a pass improves the objective per row by no
 more than tol units, where a unit is a nat for likelihoods and the first objective for losses.
+
+The loop asks for passes (`Ask`) and somebody else makes them: so several fits can share the reading of each pass.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -31,9 +33,11 @@ from unmix.engine.config import Settings
 from unmix.engine.layout import Run, Shape
 from unmix.engine.moments import Moments, is_sparse
 from unmix.engine.rows import Rows, Rules, Seen, concatenate, inspect
-from unmix.engine.runners import one_blas_thread, runner
+from unmix.engine.runners import Ask, one_blas_thread, runner
 from unmix.engine.trace import Fit, Step
 
+T = TypeVar("T")
+Steps = Generator[Ask, tuple[dict[int, Any], Seen], T]  # asks for passes, gets (totals, what the rows showed), gives T
 PATIENCE = 10.0  # a start is hopeless when ten times its last improvement would not bring it to the best one
 
 
@@ -75,31 +79,67 @@ def fit(
     collect: bool,
 ) -> Fit:
     """Fit a model to a source: every start shares each pass over the rows; the best comes back."""
-    rules = Rules(model.missing, model.nonnegative, type(model).__name__, source.names and tuple(source.names))
-    work = runner(source, w, rules, settings)
+    return fit_all([Job(model, w, shape, seed, on_pass, collect)], source, settings)[0]
+
+
+@dataclass
+class Job:
+    """A fit to be made: a model, weights of the rows, a seed, who hears of each pass, first parts if there are any."""
+
+    model: Any
+    w: np.ndarray | None
+    shape: Shape
+    seed: int
+    on_pass: Callable[[int, Any], bool] = lambda number, best: False
+    collect: bool = False
+    first: list[Any] | None = None
+
+
+def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Fit]:
+    """Fit several models to one source; each pass is read once for all of them whose blocks are the same."""
+    names = source.names and tuple(source.names)
+    works: list[Any] = []
     try:
-        return Loop(model, work, source, w, shape, rules, seed, settings, on_pass).run(collect)
+        asks: dict[int, tuple[Any, Ask]] = {}
+        loops, done = [], {}
+
+        def go_on(i: int, f: Callable[..., Any], *answer: Any) -> None:
+            try:
+                asks[i] = works[i], f(*answer)
+            except StopIteration as stop:
+                done[i] = stop.value
+
+        for i, job in enumerate(jobs):
+            rules = Rules(job.model.missing, job.model.nonnegative, type(job.model).__name__, names)
+            works.append(runner(source, job.w, rules, settings))
+            loops.append(Loop(job, works[i], source, rules, settings).run())
+            go_on(i, next, loops[i])
+        while asks:
+            first = asks[min(asks)][1]
+            now = [i for i, (_, ask) in asks.items() if ask.runs == first.runs]
+            together = [asks.pop(i) for i in now]
+            try:
+                answers = works[now[0]].sweeps(together)
+            except KeyboardInterrupt as stop:
+                for i in [*now, *asks]:
+                    go_on(i, loops[i].throw, stop)
+            else:
+                for i, answer in zip(now, answers, strict=True):
+                    go_on(i, loops[i].send, answer)
+        return [done[i] for i in range(len(jobs))]
     finally:
-        work.close()
+        for work in works:
+            work.close()
 
 
 class Loop:
     """The state of a running fit, and its steps in the order in which they happen."""
 
-    def __init__(
-        self,
-        model: Any,
-        work: Any,
-        source: Any,
-        w: np.ndarray | None,
-        shape: Shape,
-        rules: Rules,
-        seed: int,
-        settings: Settings,
-        on_pass: Callable[[int, Any], bool],
-    ) -> None:
-        self.model, self.work, self.source, self.w, self.shape = model, work, source, w, shape
-        self.rules, self.seed, self.settings, self.on_pass = rules, seed, settings, on_pass
+    def __init__(self, job: Job, work: Any, source: Any, rules: Rules, settings: Settings) -> None:
+        model, shape = job.model, job.shape
+        self.model, self.work, self.source, self.w, self.shape = model, work, source, job.w, shape
+        self.rules, self.seed, self.settings, self.on_pass = rules, job.seed, settings, job.on_pass
+        self.collect, self.first = job.collect, job.first
         self.online = model.online()
         rows = settings.block_rows or model.block_rows(shape) or layout.block_rows(shape)
         batch = self.online[0] if self.online else None
@@ -112,21 +152,21 @@ class Loop:
 
     # -- the fit --
 
-    def run(self, collect: bool) -> Fit:
+    def run(self) -> Steps[Fit]:
         """Start or resume, pass after pass, then one closing pass so that z, loss and parts agree."""
         model, checkpoint = self.model, Checkpoint.of(self)
         starts = checkpoint.resume(self)  # before anything is drawn: the seed of the fit is in the file
-        route = self._route()
+        route = yield from self._route()
         if route == "direct":
             with one_blas_thread:
                 U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
             best = Start(0, U, result="converged", message="solved in closed form")
-            return self._close(best, collect)
-        starts = starts or self._starts(route)
+            return (yield from self._close(best))
+        starts = starts or self._starts()
         live = [s for s in starts if s.result == "max_iter"]
         try:
             while live and self.number < model.passes(route):
-                self._pass(live)
+                yield from self._pass(live)
                 live = self._judge(live)
                 if self.on_pass(self.number, lambda: self._best(starts)):
                     for s in live:
@@ -144,38 +184,44 @@ class Loop:
             best.U, best.plain = best.plain[0], None
         if best.result == "max_iter":
             best.message = f"not converged after {count(self.number)}"
-        done = self._close(best, collect)
+        done = yield from self._close(best)
         if best.result != "stopped":  # who stopped a fit may want to go on with it
             checkpoint.remove()
         return done
 
-    def _route(self) -> str:
+    def _route(self) -> Steps[str]:
         """How the data are used; a pass that collects their moments may show that cells are missing."""
         route: str = self.model.route(self.shape)
         if route == "moments":
             centre = mean(self.sample).astype(self.shape.dtype).astype(np.float64)
             gatherer = Gatherer(origin(self.sample, centre))
-            totals, seen = self.work.sweep(gatherer, {0: (gatherer.shift,)}, self.runs, False)
+            totals, seen = yield Ask(gatherer, {0: (gatherer.shift,)}, self.runs, False)
             check_columns(seen, self.rules)
             if seen.missing:
                 self.shape = self.model._shape = self.shape._replace(complete=False)
-                return self.model.route(self.shape)
+                return str(self.model.route(self.shape))
             self.moments = Moments(*totals[0][0]).about(centre - gatherer.shift)
         elif route == "direct":
             missing = inspect(self.source.whole(self.settings.budget), 0, self.rules)
             if missing:
                 self.shape = self.model._shape = self.shape._replace(complete=False)
-                return self.model.route(self.shape)
+                return str(self.model.route(self.shape))
         return route
 
-    def _starts(self, route: str) -> list[Start]:
+    def _starts(self) -> list[Start]:
         starts = []
-        for i in range(self.model.restarts()):
+        for i in range(self.model.restarts() if self.first is None else len(self.first)):
+            rng = generator(self.seed, "init", i)
             with one_blas_thread:
-                U = tree.settle(self.model.start(self.sample, generator(self.seed, "init", i)))
+                U = self.model.start(self.sample, rng) if self.first is None else self.first[i]
+                U = tree.settle(self.model.seek(U, self._visit, rng) if self.first is None else U)
             fast = self.settings.acceleration and self.model.accelerate and len(self.batches) == 1
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
+
+    def _visit(self, method: str, U: Any) -> Iterator[Any]:
+        """A method of the model on each block, in order: a pass of its own, for the start."""
+        return self.work.apply(self.model, tree.settle(U), method, self.runs)
 
     @cached_property
     def sample(self) -> Block:
@@ -190,12 +236,12 @@ class Loop:
 
     # -- one pass --
 
-    def _pass(self, live: list[Start]) -> None:
+    def _pass(self, live: list[Start]) -> Steps[None]:
         """A pass over the rows, in one or more batches; leaves each start's loss in its trace and updates its parts."""
         begin = time.perf_counter()
         losses = dict.fromkeys((s.index for s in live), 0.0)
         for runs in self.batches:
-            totals = self._sweep(live, runs)
+            totals = yield from self._sweep(live, runs)
             weight = self.shape.weight if len(self.batches) == 1 else self._weight(runs)
             if weight == 0:
                 continue
@@ -219,7 +265,7 @@ class Loop:
             speed = self.shape.n / max(now - begin, 1e-9)
             s.trace.append(Step(self.number, objective, now - self.began, speed))
 
-    def _sweep(self, live: list[Start], runs: list[Run]) -> dict[int, Any]:
+    def _sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
         """(stats, loss) of each start over some runs, or over the moments that stand for them."""
         if self.moments is not None:
             block = Block(self.moments)
@@ -227,7 +273,7 @@ class Loop:
                 outs = {s.index: self.model.local(s.U, block) for s in live}
             return {i: (out.stats, float(out.loss)) for i, out in outs.items()}
         states = {s.index: s.U for s in live}
-        totals, seen = self.work.sweep(self.model, states, runs, self.model.stateful)
+        totals, seen = yield Ask(self.model, states, runs, self.model.stateful)
         if self.number == 0 and len(self.batches) == 1:
             check_columns(seen, self.rules)
         return totals
@@ -339,17 +385,17 @@ class Loop:
 
     # -- the closing pass --
 
-    def _close(self, best: Start, collect: bool) -> Fit:
+    def _close(self, best: Start) -> Steps[Fit]:
         """One more local pass at the final parts, so that z, loss and parts agree."""
         model = self.model
-        wanted = collect or model.collect is True or (model.collect == "memory" and self.source.in_memory)
+        wanted = self.collect or model.collect is True or (model.collect == "memory" and self.source.in_memory)
         z = None
         if self.moments is not None:
             out = model.local(best.U, Block(self.moments, closing=True))
             stats, loss = out.stats, float(out.loss)
         else:
             keep = wanted or model.stateful
-            totals, seen = self.work.sweep(model, {best.index: best.U}, self.runs, keep, closing=True)
+            totals, seen = yield Ask(model, {best.index: best.U}, self.runs, keep, closing=True)
             check_columns(seen, self.rules)
             stats, loss = totals[best.index]
             if wanted:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -26,6 +26,16 @@ from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, Swept, apply, sweep
 
 PIECES = 4  # into which a step on large parts is cut: whatever the number of threads, sums have one order
+
+
+class Ask(NamedTuple):
+    """A pass to be made: several sets of parts of one model over some runs; `keep` their z."""
+
+    model: Any
+    states: dict[int, Any]
+    runs: list[Run]
+    keep: bool
+    closing: bool = False
 
 
 class Runner:
@@ -44,24 +54,34 @@ class Runner:
 
     # -- one pass --
 
-    def sweep(
-        self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool = False
-    ) -> tuple[dict[int, Any], Seen]:
+    def sweep(self, *ask: Any) -> tuple[dict[int, Any], Seen]:
         """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
-        order, totals = list(states), dict.fromkeys(states)
-        seen = Seen(False, np.zeros(self.source.d, bool))
+        return self.sweeps([(self, Ask(*ask))])[0]
 
-        def one(rows: Rows) -> Swept:
-            before = [self.z.get((s, rows.run.number)) for s in order] if keep else None
-            return sweep(model, rows, [states[s] for s in order], before, keep, closing)
+    def sweeps(self, asks: list[tuple[Any, Ask]]) -> list[tuple[dict[int, Any], Seen]]:
+        """What `sweep` gives, for several runners on one source that ask for the same runs: rows are read once."""
+        totals = [dict.fromkeys(ask.states) for _, ask in asks]
+        seen = [Seen(False, np.zeros(self.source.d, bool)) for _ in asks]
 
-        for run, out in zip(runs, self._map(one, runs), strict=True):
-            for s, pair in zip(order, out.sums, strict=True):
-                totals[s] = pair if totals[s] is None else tree.add_into(totals[s], pair)
-            for s, z in zip(order, out.z or (), strict=False):
-                (self.new if model.accelerate else self.z).put((s, run.number), z)  # only then may a pass be taken back
-            seen = seen | out.seen
-        return totals, seen
+        def all_of(rows: Rows) -> list[Swept]:
+            return [work._one(ask, rows) for work, ask in asks]
+
+        runs = asks[0][1].runs
+        for run, outs in zip(runs, self._map(all_of, runs), strict=True):
+            for i, ((work, ask), out) in enumerate(zip(asks, outs, strict=True)):
+                for s, pair in zip(ask.states, out.sums, strict=True):
+                    totals[i][s] = pair if totals[i][s] is None else tree.add_into(totals[i][s], pair)
+                store = work.new if ask.model.accelerate else work.z  # only then may a pass be taken back
+                for s, z in zip(ask.states, out.z or (), strict=False):
+                    store.put((s, run.number), z)
+                seen[i] = seen[i] | out.seen
+        return list(zip(totals, seen, strict=True))
+
+    def _one(self, ask: Ask, rows: Rows) -> Swept:
+        """One run of a pass."""
+        before = [self.z.get((s, rows.run.number)) for s in ask.states] if ask.keep else None
+        mine = self._rows(rows.run, lambda: rows.x)
+        return sweep(ask.model, mine, list(ask.states.values()), before, ask.keep, ask.closing)
 
     def commit(self, s: int) -> None:
         """What the last pass left for this set of parts becomes what the next one finds."""

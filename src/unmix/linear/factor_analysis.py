@@ -252,6 +252,11 @@ class FactorAnalysis(Model):
 
     # -- what a user may ask --
 
+    def _n_parameters(self) -> int:
+        """Free numbers: loadings up to a rotation, noise variances, mean."""
+        k, d = self.components_.shape
+        return d * k - k * (k - 1) // 2 + 2 * d
+
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, WᵀW + diag ψ.
 

@@ -515,6 +515,11 @@ class PCA(Model):
         w = None if sample_weight is None else _check_sample_weight(sample_weight, logp, dtype=np.float64)
         return float(np.average(logp.astype(np.float64), weights=w))
 
+    def _n_parameters(self) -> int:
+        """Free numbers of the Gaussian that PCA stands for: axes, variances along them and of the rest, mean."""
+        k, d = self.components_.shape
+        return d * k - k * (k - 1) // 2 + 1 + d
+
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, V diag(λ − σ²) Vᵀ + σ²I.
 

@@ -14,34 +14,40 @@ the two means half a standard deviation to either side along its longest axis. A
 of ε keeps its axes, in units of the root mean squares of the columns, and has its eigenvalues raised to a floor.
 Statistics that no rows can have (N_k < 0, or a variance clearly below 0) are an error: only extrapolation makes them.
 
+Parameters that are held fixed stay as they were given; of the others the update is the maximum given those, so with μ
+held Σ_k = B_k/N_k − m mᵀ + (m − μ_k)(m − μ_k)ᵀ + εI, m = A_k/N_k. Nothing is reset then.
+
 Dempster, Laird & Rubin (1977); missing cells: Ghahramani & Jordan (1994); online: Cappé & Moulines (2009).
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from unmix.engine.block import Block, Local
+from unmix.engine.block import Block
 from unmix.engine.layout import Shape
-from unmix.engine.loop import mean
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
-from unmix.model import Model
+from unmix.mixture._base import DEAD
+from unmix.mixture._gaussian import (
+    GaussianBase,
+    Stats,
+    as_matrices,
+    covariances_of_factors,
+    factors_of_precisions,
+    in_shape_of,
+    inverse_of,
+    moments_of,
+    split,
+)
 
-DEAD = 1e-12  # share of the weight below which a component holds nothing
 RESETS = 3
-INFEASIBLE = 1e-5  # a variance below −1e-5 of the mean square is more than rounding
-LIMIT = {"float32": 1e-3, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
+PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
 
 
 class Parts(NamedTuple):
@@ -58,15 +64,7 @@ class Parts(NamedTuple):
     floored: np.ndarray
 
 
-class Stats(NamedTuple):
-    """N, A, B; symmetric matrices as upper triangles."""
-
-    N: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
-
-
-class GaussianMixture(DensityMixin, Model):
+class GaussianMixture(GaussianBase):
     """Gaussian mixture fitted by EM.
 
     Parameters
@@ -92,6 +90,8 @@ class GaussianMixture(DensityMixin, Model):
         First μ.
     precisions_init : array, optional
         First Σ⁻¹, of shape (K, d, d), (d, d), (K, d) or (K,) by the covariance type.
+    fixed : tuple of {"weights", "means", "covariances"}, default=()
+        What keeps the value of its `*_init` (of covariances: `precisions_init`); EM fits the rest.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of `sample`.
 
@@ -111,10 +111,20 @@ class GaussianMixture(DensityMixin, Model):
         Whether the stopping rule was met.
     lower_bound_ : float
         Mean log-likelihood of the training rows at the fitted parts.
-    """
+    labels_ : ndarray of int of shape (n,)
+        The likeliest component of each training row, where the rows were in memory.
 
-    missing: ClassVar[bool] = True
-    accelerate: ClassVar[bool] = True
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from unmix import GaussianMixture
+    >>> model = GaussianMixture(2, random_state=0).fit(load_iris().data)
+    >>> sorted(model.weights_.round(2).tolist())
+    [0.33, 0.67]
+    >>> pair = GaussianMixture.from_parameters([0.5, 0.5], [[0.0], [4.0]], [1.0, 1.0], covariance_type="spherical")
+    >>> pair.predict([[1.9], [2.1]]).tolist()
+    [0, 1]
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -127,6 +137,7 @@ class GaussianMixture(DensityMixin, Model):
         "weights_init": ["array-like", None],
         "means_init": ["array-like", None],
         "precisions_init": ["array-like", None],
+        "fixed": [tuple, list],
         "random_state": ["random_state"],
     }
 
@@ -143,6 +154,7 @@ class GaussianMixture(DensityMixin, Model):
         weights_init: Any = None,
         means_init: Any = None,
         precisions_init: Any = None,
+        fixed: Any = (),
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -155,13 +167,13 @@ class GaussianMixture(DensityMixin, Model):
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
+        self.fixed = fixed
         self.random_state = random_state
 
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or a first guess has the wrong shape or values."""
+        super().check(shape)
         K, d = self.n_components, shape.d
-        if shape.n < K:
-            raise ValueError(f"n_components={K}, but X has n_samples = {shape.n}: give at most that many components")
         given = {"weights_init": (K,), "means_init": (K, d), "precisions_init": self._shape_of(K, d)}
         for name, wanted in given.items():
             value = getattr(self, name)
@@ -172,91 +184,90 @@ class GaussianMixture(DensityMixin, Model):
             if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
                 raise ValueError(f"weights_init sums to {weights.sum():.6g}: give numbers of at least 0 that sum to 1")
         if self.precisions_init is not None:
-            _factors_of_precisions(self.covariance_type, np.asarray(self.precisions_init, dtype=np.float64))
-
-    def _shape_of(self, K: int, d: int) -> tuple[int, ...]:
-        return {"full": (K, d, d), "tied": (d, d), "diag": (K, d), "spherical": (K,)}[self.covariance_type]
+            factors_of_precisions(self.covariance_type, np.asarray(self.precisions_init, dtype=np.float64))
+        for name in self.fixed:
+            if name not in PARAMETERS:
+                raise ValueError(f"fixed={self.fixed!r}: give names of {', '.join(PARAMETERS)}")
+            if getattr(self, PARAMETERS[name]) is None:
+                raise ValueError(f"fixed holds {name!r}, but {PARAMETERS[name]} is None: give the value to hold")
 
     # ---------------------------------------------------------------- the contract
 
-    def sample_rows(self, shape: Shape) -> int:
-        """Rows for the start: some for each number of each component."""
-        return max(1 << 14, 10 * self.n_components * shape.d)
-
     def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """First parts: a hard or random assignment of a sample, then the guesses that were given in their places."""
-        K, d, kind = self.n_components, sample.x.shape[1], self.covariance_type
-        shift = mean(sample).astype(sample.x.dtype).astype(np.float64)  # blocks in that precision subtract the same
-        x = sample.x.astype(np.float64) - shift
-        if sample.observed is not None:
-            x *= sample.observed  # the mean, for the start alone
-        w = np.ones(len(x)) if sample.w is None else sample.w
-        x, w = x[w > 0], w[w > 0]
-        if self.weights_init is not None and self.means_init is not None and self.precisions_init is not None:
-            z = np.full((len(x), K), 1.0 / K) * w[:, None]  # every part is given: the rows say nothing
-        else:
-            z = self._assignment(x, w, rng) * w[:, None]
-        N, A = z.sum(axis=0), z.T @ x
-        if kind == "full":
-            B = np.array([rows.pack((x * z[:, [k]]).T @ x) for k in range(K)])
-        elif kind == "tied":
-            B = rows.pack((x * z.sum(axis=1, keepdims=True)).T @ x)
-        else:
-            B = z.T @ (x * x)
-            B = B if kind == "diag" else B.sum(axis=1)
+        shift, x, _, stats = self._first(sample, rng)
+        K, d, kind = self.n_components, x.shape[1], self.covariance_type
         none = np.zeros(K, np.int64)
         unit = np.broadcast_to(np.eye(d) if kind in ("full", "tied") else 1.0, self._shape_of(K, d))
-        start = Parts(shift, N, np.zeros((K, d)), unit, *(np.zeros(0),) * 3, none, none)
-        U = self.update(start, Stats(N, A, B))._replace(resets=none)
+        start = Parts(shift, stats.N, np.zeros((K, d)), unit, *(np.zeros(0),) * 3, none, none)
+        U = self._maximum(start, stats, ())._replace(resets=none)
         weights, means, covariances, factors = U.weights, U.means, U.covariances, U.factors
         if self.weights_init is not None:
             weights = np.asarray(self.weights_init, dtype=np.float64)
         if self.means_init is not None:
             means = np.asarray(self.means_init, dtype=np.float64) - shift
         if self.precisions_init is not None:
-            factors = _factors_of_precisions(kind, np.array(self.precisions_init, dtype=np.float64))
-            covariances = _covariances_of_factors(kind, factors)
+            factors = factors_of_precisions(kind, np.array(self.precisions_init, dtype=np.float64))
+            covariances = covariances_of_factors(kind, factors)
         return self._complete(U._replace(weights=weights, means=means, covariances=covariances, factors=factors))
 
-    def _assignment(self, x: np.ndarray, w: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """First responsibilities of complete rows."""
-        from sklearn.cluster import KMeans, kmeans_plusplus
+    def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if self.weights_init is not None and self.means_init is not None and self.precisions_init is not None:
+            return np.full((len(x), self.n_components), 1.0 / self.n_components)  # all given: the rows say nothing
+        if "means" in self.fixed:  # a start of its own would number the components in another order
+            centres = np.asarray(self.means_init, dtype=np.float64) - shift
+            return np.eye(len(centres))[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+        return super()._assignment(x, w, shift, rng)
 
-        K, seed = self.n_components, int(rng.integers(2**31))
-        if self.init_params == "random":
-            z = rng.random((len(x), K))
-            return np.asarray(z / z.sum(axis=1, keepdims=True))
-        if len(x) < K:
-            centres = x[rng.integers(len(x), size=K)]
-        elif self.init_params == "kmeans":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # fewer distinct rows than K: the empty ones are reset below
-                return np.eye(K)[KMeans(K, n_init=1, max_iter=30, random_state=seed).fit(x, sample_weight=w).labels_]
-        elif self.init_params == "k-means++":
-            centres = kmeans_plusplus(x, K, sample_weight=w, random_state=seed)[0]
-        else:
-            centres = x[rng.choice(len(x), K, replace=False, p=w / w.sum())]
-        return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, the heaviest of them cut in two."""
+        if self.fixed:
+            return None
+        U = fit.U
+        one = (lambda a: a) if self.covariance_type == "tied" else (lambda a: np.concatenate([a, a[:1]]))
+        weights, means = np.append(U.weights, 0.0), np.concatenate([U.means, U.means[:1]])
+        parts = split(
+            self.covariance_type, np.array([len(U.weights)]), weights, means, one(U.covariances), one(U.factors)
+        )
+        new = dict(zip(("weights", "means", "covariances", "factors"), parts, strict=True))
+        none = np.zeros(len(weights), np.int64)
+        return self._complete(U._replace(**new, resets=none, floored=none))
 
-    def local(self, U: Parts, b: Block) -> Local:
-        """Responsibilities, their moments about the origin, and minus the log-likelihood."""
-        z, log_p, totals = self._rows_of(U, b, moments=True)
-        return Local(z, Stats(*totals), -b.sum(log_p))
+    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, the two that lose least by it made one Gaussian of their mean and covariance.
 
-    def _rows_of(self, U: Parts, b: Block, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
-        """(z, log p, moments) of a block, the fastest way that the numbers and the missing cells allow."""
-        kind = self.covariance_type
-        G = rows.Gaussians(kind, U.weights, U.means, U.covariances, U.factors, U.natural)
-        if b.observed is not None and kind in ("full", "tied"):
-            return _missing(G, b, U.shift, moments)
-        error = np.finfo(b.x.dtype).eps * float(U.spread)
-        narrow = kind != "full" or b.x.shape[1] <= min(128, 24 + 8 * len(U.weights))  # measured: where features win
-        if b.observed is None and narrow and error <= LIMIT[b.x.dtype.name]:
-            return rows.by_features(G, b.x, U.shift, b.w, moments)
-        return rows.by_components(G, b.x, U.shift, b.w, b.observed, moments)
+        The loss is at most ½ [(π_a + π_b) log|Σ_ab| − π_a log|Σ_a| − π_b log|Σ_b|] (Runnalls 2007).
+        """
+        if self.fixed:
+            return None
+        U, kind = fit.U, self.covariance_type
+        K, d = U.means.shape
+        w, full = np.maximum(U.weights, 1e-300), as_matrices(kind, U.covariances, K, d)
+        size = np.linalg.slogdet(full)[1]
+        best = (np.inf, 0, 1, U.means[0], full[0])
+        for a in range(K):
+            for b in range(a + 1, K):
+                p, q = w[a] / (w[a] + w[b]), w[b] / (w[a] + w[b])
+                apart = U.means[a] - U.means[b]
+                cov = p * full[a] + q * full[b] + p * q * np.outer(apart, apart)
+                cost = (w[a] + w[b]) * np.linalg.slogdet(cov)[1] - w[a] * size[a] - w[b] * size[b]
+                if cost < best[0]:
+                    best = (cost, a, b, p * U.means[a] + q * U.means[b], cov)
+        _, a, b, mean, cov = best
+        keep = np.delete(np.arange(K), b)
+        weights, means, full = U.weights.copy(), U.means.copy(), full.copy()
+        weights[a], means[a], full[a] = weights[a] + weights[b], mean, cov
+        covariances = U.covariances if kind == "tied" else in_shape_of(kind, full)[keep]
+        factors = U.factors if kind == "tied" else factors_of_precisions(kind, inverse_of(kind, covariances))
+        none = np.zeros(K - 1, np.int64)
+        new = U._replace(weights=weights[keep], means=means[keep], covariances=covariances, factors=factors)
+        return self._complete(new._replace(resets=none, floored=none))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """Weights, means and covariances from the moments; collapsed components reset, singular covariances floored."""
+        return self._maximum(U, stats, self.fixed)
+
+    def _maximum(self, U: Parts, stats: Stats, fixed: Any) -> Parts:
         N, A, B = stats
         total = float(N.sum())
         if (N < 0).any() or not total > 0:
@@ -265,87 +276,54 @@ class GaussianMixture(DensityMixin, Model):
         dead = N / total <= DEAD
         count = np.where(dead, 1.0, N)
         weights, means = np.where(dead, 0.0, N) / total, np.where(dead[:, None], U.means, A / count[:, None])
-        if kind == "tied":
+        gap = means - U.means if "means" in fixed else None  # from the means that are held to those of the rows
+        if "covariances" in fixed:
+            covariances, factors, floored = U.covariances, U.factors, np.zeros(len(N), np.int64)
+        elif kind == "tied":
             second = rows.unpack(B, d) / total
             raw = second - (weights * means.T) @ means
-            covariances, factors, low = self._floored(raw[None], second[None])
+            if gap is not None:
+                raw += (weights * gap.T) @ gap
+            covariances, factors, low = self._floored(raw[None], second[None], self.reg_covar)
             covariances, factors, floored = covariances[0], factors[0], np.repeat(low, len(N))
         else:
             if kind == "full":
                 second = rows.unpack(B, d) / count[:, None, None]
                 raw = second - means[:, :, None] * means[:, None, :]
+                raw += 0.0 if gap is None else gap[:, :, None] * gap[:, None, :]
             elif kind == "diag":
                 second = B / count[:, None]
                 raw = second - means**2
+                raw += 0.0 if gap is None else gap**2
             else:
                 second = B / (count * d)
                 raw = second - (means**2).mean(axis=1)
+                raw += 0.0 if gap is None else (gap**2).mean(axis=1)
             second[dead], raw[dead] = 1.0, U.covariances[dead]
             if kind == "full":
                 second[dead], raw[dead] = np.eye(d), U.covariances[dead] - self.reg_covar * np.eye(d)
-                covariances, factors, floored = self._floored(raw, second)
+                covariances, factors, floored = self._floored(raw, second, self.reg_covar)
             else:
                 raw[dead] -= self.reg_covar
-                covariances, factors, floored = self._floored_variances(raw, second)
+                covariances, factors, floored = self._floored_variances(raw, second, self.reg_covar)
         resets = U.resets
         if (dead & (resets < RESETS)).any():
             again = np.flatnonzero(dead & (resets < RESETS))
-            weights, means, covariances, factors = _split(kind, again, weights, means, covariances, factors)
+            if not fixed:
+                weights, means, covariances, factors = split(kind, again, weights, means, covariances, factors)
             resets = resets + np.isin(np.arange(len(N)), again)
+        weights, means = U.weights if "weights" in fixed else weights, U.means if "means" in fixed else means
         next_U = U._replace(weights=weights, means=means, covariances=covariances, factors=factors)
         return self._complete(next_U._replace(resets=resets, floored=floored))
 
-    def _floor(self) -> float:
-        shape = getattr(self, "_shape", None)
-        return max(1e-12, 10.0 * float(np.finfo(np.float64 if shape is None else shape.dtype).eps))
-
-    def _floored(self, raw: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ = raw + εI and its factors; `second` are the mean squares of which raw is a small difference."""
-        K, d, _ = raw.shape
-        covariances = raw + self.reg_covar * np.eye(d)
-        factors, floored = np.empty_like(raw), np.zeros(K, np.int64)
-        for k in range(K):
-            try:
-                L = cholesky(covariances[k], lower=True, check_finite=False)
-            except np.linalg.LinAlgError:
-                square = np.diagonal(second[k])
-                if (square < -DEAD * np.abs(second[k]).max()).any():
-                    raise np.linalg.LinAlgError("a negative mean square") from None
-                scale = np.sqrt(np.maximum(square, 1e-16 * square.max()))
-                scale[scale == 0] = 1.0
-                values, axes = np.linalg.eigh(raw[k] / np.outer(scale, scale))
-                if values[0] < -INFEASIBLE:
-                    raise np.linalg.LinAlgError("a covariance that is not positive definite") from None
-                axes = axes * scale[:, None]
-                covariances[k] = (axes * np.maximum(values, self._floor() * d)) @ axes.T + self.reg_covar * np.eye(d)
-                floored[k] = 1
-                L = cholesky(covariances[k], lower=True)
-            factors[k] = solve_triangular(L, np.eye(d), lower=True, check_finite=False).T
-        return covariances, factors, floored
-
-    def _floored_variances(self, raw: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        variances = raw + self.reg_covar
-        low = variances <= 0
-        if low.any():
-            if (raw < -INFEASIBLE * np.abs(second)).any() or (second < 0).any():
-                raise np.linalg.LinAlgError("a negative variance")
-            floor = self._floor() * np.maximum(second, 1e-16 * second.max())
-            variances = np.where(low, np.maximum(floor, np.finfo(np.float64).tiny ** 0.5), variances)
-        floored = np.asarray(low.reshape(len(low), -1).any(axis=1), dtype=np.int64)
-        return variances, 1.0 / np.sqrt(variances), floored
-
-    def _complete(self, U: Parts) -> Parts:
-        """The parts with what follows from weights, means and factors."""
-        kind = self.covariance_type
-        spread = np.array(rows.spread(kind, U.means, U.covariances, U.factors))
-        return U._replace(natural=rows.natural(kind, U.weights, U.means, U.factors), spread=spread)
-
     def notes(self, U: Parts) -> list[str]:
         """What happened to components that collapsed."""
-        out = []
-        if U.resets.any():
+        out, lost = [], np.flatnonzero(U.resets).tolist()
+        if lost and self.fixed:
+            out.append(f"components {lost} lost all their rows, and stay where they are because {self.fixed} is fixed")
+        elif lost:
             out.append(
-                f"components {np.flatnonzero(U.resets).tolist()} lost all their rows and were reset "
+                f"components {lost} lost all their rows and were reset "
                 f"({int(U.resets.sum())} times): fewer components may do"
             )
         if U.floored.any():
@@ -353,119 +331,75 @@ class GaussianMixture(DensityMixin, Model):
                 f"components {np.flatnonzero(U.floored).tolist()} have a singular covariance, raised to a floor: "
                 "raise reg_covar, scale the columns or take fewer components"
             )
+        matrix = self.covariance_type in ("full", "tied")
+        least = (
+            np.linalg.eigvalsh(U.covariances)[..., 0] if matrix else U.covariances.reshape(len(U.weights), -1).min(1)
+        )
+        thin = np.broadcast_to(least <= 2.0 * self.reg_covar, len(U.weights)) & (U.floored == 0)
+        if thin.any() and "covariances" not in self.fixed:
+            out.append(
+                f"components {np.flatnonzero(thin).tolist()} have no width in some direction but reg_covar: a constant "
+                "column, equal rows, or fewer rows than columns; fewer components or another covariance_type may do"
+            )
         return out
 
     def publish(self, fit: Fit) -> None:
         """Set weights_, means_, covariances_ and their kin."""
-        U, kind = fit.U, self.covariance_type
-        self.weights_, self.means_, self.covariances_ = U.weights, U.means + U.shift, U.covariances
-        self.precisions_cholesky_ = U.factors
-        self.precisions_ = U.factors @ np.swapaxes(U.factors, -1, -2) if kind in ("full", "tied") else U.factors**2
-        self.converged_ = fit.result == "converged"
+        super().publish(fit)
         self.lower_bound_ = -fit.loss / fit.weight
-
-    def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Responsibilities."""
-        return self._rows_of(U, b, moments=False)[0]
-
-    def assign(self, U: Parts, b: Block) -> np.ndarray:
-        """The component of the largest responsibility."""
-        return np.asarray(self._rows_of(U, b, moments=False)[0].argmax(axis=1))
-
-    def log_density(self, U: Parts, b: Block) -> np.ndarray:
-        """Logarithm of the density of the observed cells of each row."""
-        return self._rows_of(U, b, moments=False)[1]
-
-    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
-        return np.asarray(z @ U.means + U.shift * z.sum(axis=1, keepdims=True))
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.weights_)
-
-    # ---------------------------------------------------------------- what users call
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the responsibilities of the components for each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
-
-        Returns
-        -------
-        Z : ndarray of shape (n, K)
-        """
-        return np.asarray(self._rows("encode", X))
-
-    score = Model.score  # the mean log-likelihood; the mixin's is a stub
-
-    def aic(self, X: Any) -> float:
-        """Return Akaike's criterion: 2 × number of free parameters − 2 × log-likelihood. Lower is better.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
-
-        Returns
-        -------
-        aic : float
-        """
-        log_p = self.score_samples(X)
-        return float(2.0 * self._n_parameters() - 2.0 * log_p.sum(dtype=np.float64))
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian criterion: log n × number of free parameters − 2 × log-likelihood. Lower is better.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
-
-        Returns
-        -------
-        bic : float
-        """
-        log_p = self.score_samples(X)
-        return float(self._n_parameters() * np.log(len(log_p)) - 2.0 * log_p.sum(dtype=np.float64))
 
     def _n_parameters(self) -> int:
         K, d = map(int, self.means_.shape)
-        covariance = {"full": K * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": K * d, "spherical": K}
-        return covariance[self.covariance_type] + K * d + K - 1
+        own = {"weights": K - 1, "means": K * d, "covariances": super()._n_parameters() - K * d - K + 1}
+        return sum(n for name, n in own.items() if name not in self.fixed)
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted mixture, component after component.
+    @classmethod
+    def from_parameters(
+        cls, weights: Any, means: Any, covariances: Any, *, covariance_type: str = "full", **params: Any
+    ) -> GaussianMixture:
+        """Return a mixture with given parameters, ready for `sample`, `predict` and `score` without a fit.
 
         Parameters
         ----------
-        n_samples : int, default=1
-            How many.
+        weights : array of shape (K,)
+            π.
+        means : array of shape (K, d)
+            μ.
+        covariances : array
+            Σ, of shape (K, d, d), (d, d), (K, d) or (K,) by the covariance type.
+        covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+            As for the class.
+        **params
+            Other parameters of the class, such as `random_state`.
 
         Returns
         -------
-        X : ndarray of shape (n_samples, d)
-        y : ndarray of int of shape (n_samples,)
-            The component of each.
+        model : GaussianMixture
         """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r}: give at least 1")
-        rng, U = check_random_state(self.random_state), self._parts_
-        K, d = U.means.shape
-        counts = rng.multinomial(n_samples, U.weights / U.weights.sum())
-        X = np.empty((n_samples, d), dtype=self._dtype_)
-        y = np.repeat(np.arange(K), counts)
-        for k in range(K):
-            centre = U.means[k] + U.shift
-            if self.covariance_type in ("full", "tied"):
-                X[y == k] = rng.multivariate_normal(centre, np.broadcast_to(U.covariances, (K, d, d))[k], counts[k])
-            else:
-                X[y == k] = centre + rng.standard_normal((counts[k], d)) * np.sqrt(U.covariances[k])
-        return X, y
+        pi, mu, sigma = (np.array(v, dtype=np.float64) for v in (weights, means, covariances))
+        if mu.ndim != 2:
+            raise ValueError(f"means has shape {mu.shape}: give a row for each component")
+        K, d = mu.shape
+        model = cls(K, covariance_type=covariance_type, **params)
+        model._validate_params()
+        if covariance_type in ("full", "tied") and sigma.shape == model._shape_of(K, d):
+            np.linalg.cholesky(sigma)  # LinAlgError, a ValueError, where it is none
+            precisions = np.linalg.inv(sigma)
+            precisions = (precisions + np.swapaxes(precisions, -1, -2)) / 2.0
+        else:
+            precisions = 1.0 / np.where(sigma > 0, sigma, -1.0)
+        model.set_params(weights_init=pi, means_init=mu, precisions_init=precisions)
+        shape = Shape(K, d, np.dtype(np.float64))
+        model.check(shape)
+        model.set_params(**{name: params.get(name) for name in PARAMETERS.values()})
+        shift, none = pi @ mu, np.zeros(K, np.int64)
+        factors = factors_of_precisions(covariance_type, precisions)
+        U = Parts(shift, pi, mu - shift, sigma, factors, np.zeros(0), np.zeros(0), none, none)
+        U = model._complete(U)
+        model._shape, model.n_features_in_ = shape, d
+        model._finish(Fit(U, None, np.nan, np.nan, 1.0, 0, shape.dtype, [], "given", "parameters given", None))
+        model._online_ = (moments_of(covariance_type, pi, mu - shift, sigma), 1, 0.0)  # what partial_fit goes on from
+        return model
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[GaussianMixture, np.ndarray, Callable[[Any], None]]:
@@ -483,74 +417,3 @@ class GaussianMixture(DensityMixin, Model):
             np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
 
         return cls(3, tol=1e-4, random_state=0), X, found
-
-
-def _missing(G: rows.Gaussians, b: Block, shift: np.ndarray, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Rows with missing cells under full or tied covariances, in float64."""
-    from unmix.kernels.gaussian_missing import patterns
-
-    K, d = G.means.shape
-    means = G.means.astype(np.float64)
-    P = np.ascontiguousarray(np.broadcast_to(G.factors, (K, d, d)), dtype=np.float64)
-    x, observed = (b.x - shift).astype(np.float64), np.ascontiguousarray(b.observed)
-    w = np.ones(len(x)) if b.w is None else b.w
-    packed = np.packbits(observed, axis=1)
-    order = np.lexsort(packed.T)  # rows of one pattern stand together
-    changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
-    first = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(x)]])
-    log_weights = np.log(np.maximum(G.weights, rows.TINY), dtype=np.float64)
-    log_dets = rows.log_det("full", P, d)
-    z, log_p = np.empty((len(x), K)), np.empty(len(x))
-    N, A, B = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
-    given = (log_weights, log_dets, means, P @ P.transpose(0, 2, 1), P)
-    patterns(x, observed, order, first, w, *given, moments, z, log_p, N, A, B)
-    z, log_p = z.astype(b.x.dtype, copy=False), log_p.astype(b.x.dtype, copy=False)
-    if not moments:
-        return z, log_p, None
-    moved = A + N[:, None] * means  # from each mean to the origin, as B is below
-    B = rows.pack(B + A[:, :, None] * means[:, None, :] + means[:, :, None] * moved[:, None, :])
-    return z, log_p, rows.Totals(N, moved, B.sum(axis=0) if G.kind == "tied" else B)
-
-
-def _split(
-    kind: str, empty: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, factors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Each empty component takes half of the heaviest one, the means to either side along its longest axis."""
-    weights, means, covariances, factors = weights.copy(), means.copy(), covariances.copy(), factors.copy()
-    for k in empty:
-        j = int(weights.argmax())
-        if kind in ("full", "tied"):
-            values, axes = np.linalg.eigh(covariances if kind == "tied" else covariances[j])
-            axis = axes[:, -1] * np.sign(axes[np.abs(axes[:, -1]).argmax(), -1]) * np.sqrt(values[-1])
-        else:
-            variances = np.broadcast_to(covariances[j], means.shape[1])
-            axis = np.where(np.arange(len(variances)) == variances.argmax(), np.sqrt(variances), 0.0)
-        means[k], means[j] = means[j] + 0.5 * axis, means[j] - 0.5 * axis
-        weights[k] = weights[j] = weights[j] / 2.0
-        if kind != "tied":
-            covariances[k], factors[k] = covariances[j], factors[j]
-    return weights, means, covariances, factors
-
-
-def _factors_of_precisions(kind: str, precisions: np.ndarray) -> np.ndarray:
-    """P with P Pᵀ = the given precisions, upper triangular."""
-    if kind in ("diag", "spherical"):
-        if not (precisions > 0).all():
-            raise ValueError("precisions_init holds a number that is not positive: give inverse variances")
-        return np.asarray(np.sqrt(precisions))
-    symmetric = np.allclose(precisions, np.swapaxes(precisions, -1, -2))
-    try:
-        lower = np.linalg.cholesky(precisions[..., ::-1, ::-1])  # of reversed columns, so that P is upper triangular
-    except np.linalg.LinAlgError:
-        symmetric = False
-    if not symmetric:
-        raise ValueError("precisions_init is not symmetric and positive definite: give inverse covariances")
-    return np.ascontiguousarray(lower[..., ::-1, ::-1])
-
-
-def _covariances_of_factors(kind: str, factors: np.ndarray) -> np.ndarray:
-    if kind in ("diag", "spherical"):
-        return factors**-2.0
-    one = factors.reshape(-1, *factors.shape[-2:])
-    inverse = np.array([solve_triangular(P, np.eye(len(P)), lower=False) for P in one])
-    return np.asarray((inverse.transpose(0, 2, 1) @ inverse).reshape(factors.shape))

@@ -1,0 +1,252 @@
+"""Soft k-means:  X ≈ Z U,  the rows of Z are memberships that add up to 1.
+
+local    φ_ik ∝ exp(−‖x_i − u_k‖²/β)                          [over the observed cells of row i]
+         loss_i = −β log Σ_k exp(−‖x_i − u_k‖²/β)
+stats    N_k = Σ w_i φ_ik     A_k = Σ w_i φ_ik (x_i − U.shift)     H_kj = the part of N_k whose cell j was not observed
+update   u_kj = U.shift_j + A_kj / (N_k − H_kj)               [where nothing was observed, u_kj stays]
+
+The loss is min over φ_i of Σ_k φ_ik ‖x_i − u_k‖² + β Σ_k φ_ik log φ_ik, so both steps lower it: it never rises. As
+β → 0 it becomes the squared distance to the nearest centre, and the model k-means: passes are therefore not
+extrapolated, which would lead from the same start to other optima. It is also EM for Gaussians of one
+fixed variance β/2 and equal shares: where β is much larger than the variance between clusters, centres coincide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClusterMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from unmix.cluster.kmeans import KMeans
+from unmix.engine.block import Block, Local
+from unmix.engine.layout import Shape
+from unmix.engine.loop import mean
+from unmix.engine.trace import Fit
+from unmix.model import Model
+
+
+class Parts(NamedTuple):
+    """U: the centres, and the stiffness of the memberships."""
+
+    centers: np.ndarray
+    shift: np.ndarray  # about the mean of the data: fixed
+    variance: float  # mean over the columns of the data: fixed
+    beta: float
+    lost: int  # centres that no row belongs to any more
+
+
+class Stats(NamedTuple):
+    """Sums per cluster about the shift; `holes` is 0 where every cell was observed."""
+
+    N: np.ndarray
+    A: np.ndarray
+    holes: np.ndarray | float
+
+
+class SoftKMeans(ClusterMixin, Model):
+    """Soft clusters around means: minimise −β Σ_i w_i log Σ_k exp(−‖x_i − u_k‖²/β).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        How many clusters.
+    beta : float or "auto", default="auto"
+        How far memberships reach, in squared units of the data: a row that is nearer to one centre than to another by
+        β (in squared distance) belongs e times as much to it. "auto" is 2/K of the mean variance of the columns, K the
+        number of clusters: the β of Gaussians that have 1/K of the data's variance, about what K clusters leave.
+    init : {"k-means++", "random"} or array of shape (n_clusters, d), default="k-means++"
+        First centres, as for `KMeans`.
+    n_init : int or "auto", default="auto"
+        Starts, of which the best is kept; "auto" is 10 for "random", else 1.
+    max_iter : int, default=300
+        The most passes over the data.
+    tol : float, default=1e-6
+        Stop when a pass improves the objective per row by no more than tol times the mean variance of the columns.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the first centres.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, d)
+        The centres.
+    labels_ : ndarray of int32 of shape (n,)
+        The cluster that each row belongs to most.
+    beta_ : float
+        The β that was used.
+    objective_ : float
+        −β Σ w log Σ_k exp(−‖x − u_k‖²/β): what was minimised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix.cluster.soft_kmeans import SoftKMeans
+    >>> X = np.array([[0.0], [1], [5], [9], [10]])
+    >>> model = SoftKMeans(n_clusters=2, beta=4.0, random_state=0).fit(X)
+    >>> model.transform(X)[2].round(3).tolist()
+    [0.5, 0.5]
+    """
+
+    sparse = True
+    missing = True
+    collect = True
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "init": [StrOptions({"k-means++", "random"}), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        beta: float | str = "auto",
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.beta = beta
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _hard(self) -> KMeans:
+        """The k-means that begins where this does."""
+        return KMeans(self.n_clusters, init=self.init, n_init=self.n_init)
+
+    def check(self, shape: Shape) -> None:
+        """Refuse more clusters than rows, and first centres of another shape."""
+        self._hard().check(shape)
+
+    def restarts(self) -> int:
+        """As many as k-means makes."""
+        return self._hard().restarts()
+
+    def sample_rows(self, shape: Shape) -> int:
+        """As many as k-means draws from."""
+        return self._hard().sample_rows(shape)
+
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """The first centres of k-means, and the origin and scale of the data."""
+        centers, x = self._hard().start(sample, rng).centers, sample.x
+        shift = mean(sample)
+        if sp.issparse(x):
+            columns = mean(sample._replace(x=x.astype(np.float64).power(2))) - shift**2
+        else:
+            columns = mean(sample._replace(x=self._about(shift, sample) ** 2))
+        variance = float(np.maximum(columns, 0.0).mean())
+        beta = 2 * variance / self.n_clusters if self.beta == "auto" else float(self.beta)
+        return Parts(np.asarray(centers, dtype=np.float64), shift, variance, max(beta, np.finfo(float).tiny), 0)
+
+    def _about(self, shift: np.ndarray, b: Block) -> Any:
+        """Rows about the shift in float64, 0 where not observed; CSR rows about zero."""
+        if sp.issparse(b.x):
+            return b.x.astype(np.float64)
+        x = b.x - shift.astype(np.float64)
+        return x if b.observed is None else np.where(b.observed, x, 0.0)
+
+    def _squares(self, U: Parts, b: Block, x: Any) -> np.ndarray:
+        """Squared distances of rows to the centres, over the observed cells."""
+        u = U.centers.astype(np.float64) - (0.0 if sp.issparse(x) else U.shift)
+        own = x.power(2).sum(axis=1) if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
+        other = (u**2).sum(axis=1) if b.observed is None else b.observed.astype(np.float64) @ (u**2).T
+        return np.maximum(np.asarray(own)[:, None] + other - 2 * (x @ u.T), 0.0)
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """Memberships, and sums weighted by them."""
+        x = self._about(U.shift, b)
+        square = self._squares(U, b, x)
+        near = square.min(axis=1)
+        with np.errstate(over="ignore"):
+            z = np.exp((near[:, None] - square) / U.beta)
+        total = z.sum(axis=1)
+        z /= total[:, None]
+        loss = near - U.beta * np.log(total)
+        zw = b.weighted(z)
+        N = zw.sum(axis=0)
+        A = np.asarray((x.T @ zw).T) - np.outer(N, U.shift) if sp.issparse(x) else zw.T @ x
+        holes: np.ndarray | float = 0.0
+        if b.observed is not None:
+            holes = zw.T @ (~b.observed).astype(np.float64)
+            loss = np.where(b.observed.any(axis=1), loss, 0.0)  # a row without a cell has no say
+        return Local(z.astype(b.x.dtype), Stats(N, A, holes), b.sum(loss))
+
+    def update(self, U: Parts, stats: Stats) -> Parts:
+        """Means of the observed cells, weighted by memberships; a centre that no row belongs to stays."""
+        N, A, holes = stats
+        count = N[:, None] - holes
+        known = count > 1e-9 * np.maximum(N[:, None], 1e-300)
+        centers = np.where(known, U.shift + A / np.where(known, count, 1.0), U.centers)
+        return U._replace(centers=centers, lost=int(np.count_nonzero(N / N.sum() <= 1e-9)))
+
+    def unit(self, U: Parts, first: float) -> float:
+        """The mean variance of a column."""
+        return U.variance
+
+    def keep(self, z: np.ndarray) -> np.ndarray:
+        """Labels are published; memberships come from `transform`."""
+        return z.argmax(axis=1).astype(np.int32)
+
+    def notes(self, U: Parts) -> list[str]:
+        """Centres without rows, and centres that coincide."""
+        out = []
+        if U.lost:
+            out.append(f"no row belongs to {U.lost} of {self.n_clusters} centres: ask for fewer, or raise beta")
+        close = np.linalg.norm(U.centers[:, None] - U.centers, axis=2) < 1e-3 * U.variance**0.5
+        if same := int(np.triu(close, 1).any(axis=0).sum()):
+            out.append(
+                f"{same} of {self.n_clusters} centres coincide with others: beta={U.beta:.3g} is larger than the "
+                "variance that separates them; lower it, or ask for fewer clusters"
+            )
+        return out
+
+    # ---------------------------------------------------------------- what users see
+
+    def publish(self, fit: Fit) -> None:
+        """Centres, labels, β and the objective."""
+        self.cluster_centers_ = fit.U.centers.copy()
+        self.beta_ = float(fit.U.beta)
+        self.objective_ = float(fit.loss)
+        self.__dict__.pop("labels_", None)
+        if fit.z is not None:
+            self.labels_ = fit.z
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def assign(self, U: Parts, b: Block) -> np.ndarray:
+        """The nearest centre."""
+        return self._squares(U, b, self._about(U.shift, b)).argmin(axis=1).astype(np.int32)
+
+    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """Z U: centres mixed by memberships."""
+        return z @ U.centers.astype(z.dtype, copy=False)
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[SoftKMeans, np.ndarray, Callable[[Any], None]]:
+        """Four round clusters of different sizes, apart by many times their width."""
+        truth = np.array([[0.0, 0, 0, 5], [6, 0, 0, 0], [0, 6, 0, -5], [0, 0, 6, 0]])
+        label = np.repeat(np.arange(4), (30, 60, 90, 120))
+        X = truth[label] + 0.5 * rng.standard_normal((len(label), 4))
+
+        def found(model: Any) -> None:
+            apart = np.sqrt(((truth[:, None] - model.cluster_centers_) ** 2).sum(-1))
+            assert apart.min(axis=1).max() < 0.5, "a planted centre was not found"
+            assert len(set(apart.argmin(axis=1))) == len(truth), "two planted centres share one that was found"
+
+        return cls(4, random_state=0), X, found

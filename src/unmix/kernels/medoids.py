@@ -1,0 +1,234 @@
+"""k-medoids on a matrix of distances: FasterPAM, BUILD, Voronoi iteration.
+
+Row j of the symmetric matrix is read as the distances of all rows to row j. A row o keeps its nearest medoid (`near`,
+at `first`) and the next (`next`, at `second`). If j becomes a medoid and medoid i leaves, the loss changes by
+
+    Σ_o w min(d_oj − first_o, 0)  +  Σ_{o: near_o = i} w (min(max(d_oj, first_o), second_o) − first_o)
+
+The second sum is what the loss of i costs, kept for all i, plus Σ w min(max(d_oj, first_o) − second_o, 0): so only
+rows with d_oj < second_o have a say, and sixteen rows are compared at a time to find them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from unmix.kernels import inlined, kernel
+from unmix.kernels.lanes import WIDTH, load
+
+
+@intrinsic
+def below(_context, a, b):
+    """Bit i says whether lane i of a is below that of b."""
+
+    def code(context, builder, signature, args):
+        bits = builder.bitcast(builder.fcmp_ordered("<", *args), ir.IntType(a.width))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(a, b), code
+
+
+@intrinsic
+def lowest(_context, bits):
+    """The place of the lowest bit that is set."""
+
+    def code(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(bits), code
+
+
+@inlined()
+def two_nearest(D, n, medoids, o, near, next, first, second):
+    """Find the two nearest medoids of row o."""
+    a = b = np.inf
+    p = q = 0
+    for k in range(len(medoids)):
+        d = D[medoids[k] * n + o]
+        if d < a:
+            b, q, a, p = a, p, d, k
+        elif d < b:
+            b, q = d, k
+    near[o], next[o], first[o], second[o] = p, q, a, b
+
+
+@inlined()
+def add_change(d, a, b, w, i, change):
+    """What a row changes in the loss: returned for the new medoid's coming, added for the leaving of its nearest."""
+    change[i] += w * (max(d, a) - b)
+    return w * min(d - a, 0.0)
+
+
+@inlined()
+def best_leaver(D, n, j, w, near, first, second, leaving, change):
+    """The medoid whose place row j should take, and by how much the loss then changes."""
+    for k in range(len(change)):
+        change[k] = leaving[k]
+    come, base, whole = 0.0, j * n, n - n % WIDTH
+    for o in range(0, whole, WIDTH):
+        bits = below(load(D, base + o), load(second, o))
+        while bits:
+            t = o + lowest(bits)
+            bits &= bits - np.uint64(1)
+            come += add_change(
+                np.float64(D[base + t]), np.float64(first[t]), np.float64(second[t]), w[t], near[t], change
+            )
+    for t in range(whole, n):
+        if D[base + t] < second[t]:
+            come += add_change(
+                np.float64(D[base + t]), np.float64(first[t]), np.float64(second[t]), w[t], near[t], change
+            )
+    best = 0
+    for k in range(1, len(change)):
+        if change[k] < change[best]:
+            best = k
+    return best, come + change[best]
+
+
+@inlined()
+def swap(D, n, medoids, i, j, near, next, first, second):
+    """Row j takes the place of medoid i."""
+    medoids[i] = j
+    for o in range(n):
+        d = D[j * n + o]
+        if near[o] == i:
+            if d < second[o]:
+                first[o] = d
+            else:
+                two_nearest(D, n, medoids, o, near, next, first, second)
+        elif d < first[o]:
+            second[o], next[o], first[o], near[o] = first[o], near[o], d, i
+        elif next[o] == i and d > second[o]:
+            two_nearest(D, n, medoids, o, near, next, first, second)
+        elif d < second[o]:
+            second[o], next[o] = d, i
+
+
+@inlined()
+def loss_and_leaving(w, near, first, second, leaving):
+    """The loss, and what the leaving of each medoid costs."""
+    for k in range(len(leaving)):
+        leaving[k] = 0.0
+    loss = 0.0
+    for o in range(len(w)):
+        loss += w[o] * first[o]
+        leaving[near[o]] += w[o] * (np.float64(second[o]) - np.float64(first[o]))
+    return loss
+
+
+@kernel()
+def fasterpam(D, w, medoids, most):
+    """Swap as soon as a swap helps, until none does (Schubert & Rousseeuw 2021); at least two medoids.
+
+    D is the matrix row after row, `medoids` are changed in place. Returns the loss after each round over the rows, and
+    whether the last found nothing to do.
+    """
+    n, K = len(w), len(medoids)
+    near, next = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    first, second = np.zeros(n, D.dtype), np.zeros(n, D.dtype)
+    leaving, change = np.zeros(K), np.zeros(K)
+    is_medoid = np.zeros(n, np.bool_)
+    for k in range(K):
+        is_medoid[medoids[k]] = True
+    for o in range(n):
+        two_nearest(D, n, medoids, o, near, next, first, second)
+    losses, rounds, quiet = np.empty(most + 1), 0, 0  # quiet: rows since the last swap
+    losses[0] = loss = loss_and_leaving(w, near, first, second, leaving)
+    while quiet < n and rounds < most:
+        for j in range(n):
+            quiet += 1
+            if quiet > n:
+                break
+            if is_medoid[j]:
+                continue
+            i, gain = best_leaver(D, n, j, w, near, first, second, leaving, change)
+            if gain < -1e-12 * abs(loss):
+                is_medoid[medoids[i]], is_medoid[j] = False, True
+                swap(D, n, medoids, i, j, near, next, first, second)
+                loss = loss_and_leaving(w, near, first, second, leaving)
+                quiet = 0
+        rounds += 1
+        losses[rounds] = loss
+    return losses[: rounds + 1], quiet >= n
+
+
+@kernel()
+def build(D, w, K):
+    """PAM's greedy start: each time the row that lowers the loss most.
+
+    What a row would gain never rises, so rows are looked at again only while their last gain is the highest.
+    """
+    n = len(w)
+    medoids, nearest, gain = np.empty(K, np.int64), np.empty(n), np.empty(n)
+    best, least = 0, np.inf
+    for j in range(n):
+        total = 0.0
+        for o in range(n):
+            total += w[o] * D[j * n + o]
+        if total < least:
+            best, least = j, total
+    medoids[0] = best
+    for o in range(n):
+        nearest[o] = D[best * n + o]
+    gain[:] = np.inf
+    for k in range(1, K):
+        fresh = np.zeros(n, np.bool_)
+        for i in range(k):
+            gain[medoids[i]] = -1.0
+        best = int(np.argmax(gain))
+        while not fresh[best]:
+            total = 0.0
+            for o in range(n):
+                total += w[o] * max(nearest[o] - D[best * n + o], 0.0)
+            gain[best], fresh[best] = total, True
+            best = int(np.argmax(gain))
+        medoids[k] = best
+        for o in range(n):
+            nearest[o] = min(nearest[o], np.float64(D[best * n + o]))
+    return medoids
+
+
+@kernel()
+def alternate(D, w, medoids, most):
+    """Rows go to their nearest medoid, then each cluster takes its best row, until nothing changes.
+
+    Returns the loss at the start and after each round, and whether the last changed nothing, as `fasterpam` does.
+    """
+    n, K = len(w), len(medoids)
+    label = np.empty(n, np.int64)
+    losses, rounds, changed = np.empty(most + 1), 0, True
+    while True:
+        loss = 0.0
+        for o in range(n):
+            label[o] = 0
+            for k in range(1, K):
+                if D[medoids[k] * n + o] < D[medoids[label[o]] * n + o]:
+                    label[o] = k
+            loss += w[o] * D[medoids[label[o]] * n + o]
+        losses[rounds] = loss
+        if not changed or rounds == most:
+            break
+        rounds, changed = rounds + 1, False
+        for k in range(K):
+            members = np.flatnonzero(label == k)
+            least = 0.0
+            for i in members:
+                least += w[i] * D[medoids[k] * n + i]
+            for j in members:
+                total = 0.0
+                for i in members:
+                    total += w[i] * D[j * n + i]
+                if total < least * (1 - 1e-12):
+                    least, medoids[k], changed = total, j, True
+    return losses[: rounds + 1], not changed
+
+
+@kernel()
+def roots(products, own, squares, out):
+    """out_ij = ‖x_i − y_j‖ from −2 x_iᵀy_j, ‖x_i‖² and ‖y_j‖²."""
+    for i in range(len(own)):
+        for j in range(len(squares)):
+            out[i, j] = np.sqrt(max(products[i, j] + own[i] + squares[j], 0.0))

@@ -1,0 +1,199 @@
+"""What every mixture shares:  p(x) = Σ_k π_k p_k(x).
+
+A mixture gives `posterior(U, b)`: the responsibilities z_ik = π_k p_k(x_i) / p(x_i) of a block of rows and log p(x_i).
+What is asked of them is written here, once: memberships, labels, densities, information criteria, samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from unmix.engine.block import Block
+from unmix.engine.layout import Shape
+from unmix.engine.trace import Fit
+from unmix.model import Model
+
+DEAD = 1e-12  # share of the weight below which a component holds nothing
+
+
+class BaseMixture(DensityMixin, Model):
+    """A mixture: `start`, `local`, `update` of the contract, and `posterior`, `_draw`, `_n_parameters`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int of shape (n,)
+        The likeliest component of each training row, where the rows were in memory.
+    converged_ : bool
+        Whether the stopping rule was met.
+    """
+
+    missing: ClassVar[bool] = True
+    accelerate: ClassVar[bool] = True
+    collect: ClassVar[bool | str] = "memory"
+    n_components: int
+    random_state: Any
+
+    def check(self, shape: Shape) -> None:
+        """Raise a ValueError where there are fewer rows than components."""
+        if shape.n < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components}, but X has n_samples = {shape.n}: give at most that many components"
+            )
+
+    def sample_rows(self, shape: Shape) -> int:
+        """Rows for the start: some for each number of each component."""
+        return max(1 << 14, 10 * self.n_components * shape.d)
+
+    def posterior(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Responsibilities (n, K) and log p(x) of each row."""
+        raise NotImplementedError
+
+    def encode(self, U: Any, b: Block) -> np.ndarray:
+        """Responsibilities."""
+        return self.posterior(U, b)[0]
+
+    def assign(self, U: Any, b: Block) -> np.ndarray:
+        """The component of the largest responsibility."""
+        return np.asarray(self.posterior(U, b)[0].argmax(axis=1))
+
+    def log_density(self, U: Any, b: Block) -> np.ndarray:
+        """Logarithm of the density of the observed cells of each row."""
+        return self.posterior(U, b)[1]
+
+    def evidence(self, U: Any, b: Block) -> np.ndarray:
+        """Per row log p(x) and the entropy of its responsibilities, in float64."""
+        z, log_p = self.posterior(U, b)
+        z = z.astype(np.float64)
+        return np.column_stack([log_p, -(z * np.log(np.maximum(z, 1e-300))).sum(axis=1)])
+
+    def _left(self, z: np.ndarray, b: Block) -> np.ndarray:
+        """What `local` leaves of a block: responsibilities, in the closing pass the labels that are published."""
+        return np.asarray(z.argmax(axis=1)) if b.closing else z
+
+    def publish(self, fit: Fit) -> None:
+        """Set labels_ and converged_."""
+        self.__dict__.pop("labels_", None)  # after an online step those of an earlier fit are none
+        if fit.z is not None:
+            self.labels_ = fit.z
+        self.converged_ = fit.result == "converged"
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of components, under the name that clusterings give it."""
+        return self.n_components
+
+    @n_clusters.setter
+    def n_clusters(self, value: int) -> None:
+        self.n_components = value
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def _n_parameters(self) -> int:
+        """How many numbers the data could choose."""
+        raise NotImplementedError
+
+    def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+        """Draw n rows of component k."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- what users call
+
+    score = Model.score  # the mean log-likelihood; the mixin's is a stub
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the responsibilities of the components for each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, K)
+        """
+        return np.asarray(self._rows("encode", X))
+
+    def aic(self, X: Any) -> float:
+        """Return Akaike's criterion: 2 × number of free parameters − 2 × log-likelihood. Lower is better.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        aic : float
+        """
+        _, log_l, _ = self._evidence(X)
+        return 2.0 * self._n_parameters() - 2.0 * log_l
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian criterion: log n × number of free parameters − 2 × log-likelihood. Lower is better.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        bic : float
+        """
+        n, log_l, _ = self._evidence(X)
+        return float(self._n_parameters() * np.log(n) - 2.0 * log_l)
+
+    def icl(self, X: Any) -> float:
+        """Return the integrated completed likelihood: BIC + 2 Σ_i H(z_i), H the entropy in nats. Lower is better.
+
+        On the scale of BIC, as Biernacki, Celeux & Govaert (2000) times −2: components that share rows cost more, so
+        that groups are counted rather than the densities of which a group is made.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        icl : float
+        """
+        n, log_l, entropy = self._evidence(X)
+        return float(self._n_parameters() * np.log(n) - 2.0 * log_l + 2.0 * entropy)
+
+    def _evidence(self, X: Any) -> tuple[int, float, float]:
+        """Rows, their log-likelihood and the entropy of their responsibilities."""
+        n, total = 0, np.zeros(2)
+        for block in self._stream("evidence", X):
+            n, total = n + len(block), total + block.sum(axis=0)
+        return n, float(total[0]), float(total[1])
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows from the fitted mixture, component after component.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, d)
+        y : ndarray of int of shape (n_samples,)
+            The component of each.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples={n_samples!r}: give at least 1")
+        rng, weights = check_random_state(self.random_state), self._parts_.weights
+        counts = rng.multinomial(n_samples, weights / weights.sum())
+        rows = [self._draw(k, int(m), rng) for k, m in enumerate(counts)]
+        return np.concatenate(rows).astype(self._dtype_), np.repeat(np.arange(len(counts)), counts)

@@ -1,0 +1,439 @@
+"""Bayesian Gaussian mixture:  π ~ Dirichlet or broken sticks,  Λ_k ~ Wishart(W₀, ν₀),  μ_k ~ N(m₀, (β₀Λ_k)⁻¹).
+
+The parts are the posteriors q(π), q(μ_k, Λ_k) = N(μ_k | m_k, (β_k Λ_k)⁻¹) Wishart(Λ_k | W_k, ν_k); Σ_k = (ν_k W_k)⁻¹.
+
+local    z_ik ∝ ρ_ik = c_k N(x_i | m_k, Σ_k)             loss = −Σ_i log Σ_k ρ_ik
+         log c_k = E log π_k + ½ (E log|Λ_k| − log|ν_k W_k| − d/β_k − ε tr ν_k W_k)
+stats    N, A, B of the Gaussian mixture                                     [x measured from the fixed origin U.shift]
+update   β_k = β₀ + N_k     ν_k = ν₀ + N_k     m_k = (β₀ m₀ + A_k) / β_k
+         W_k⁻¹ = W₀⁻¹ + B_k + N_k εI + β₀ m₀m₀ᵀ − β_k m_k m_kᵀ
+         α_k = α₀ + N_k,  or the sticks  v_k ~ Beta(1 + N_k, α₀ + Σ_{j>k} N_j)
+penalty  KL(q(π, μ, Λ) ‖ p)
+
+loss + penalty is minus the lower bound of log p(X), so the bound never falls. ε is a variance that the rows are taken
+to have on top of their own. diag, spherical: W_k is diagonal, or a multiple of I (the mean of the diagonal). tied: one
+W for all, with the K-th part of the statistics of all; its divergence counts K times.
+
+Missing cells: the bound is that of the observed cells; the moments of the missing ones are those under m_k, Σ_k. A row
+of which nothing was observed is no row.
+
+Blei & Jordan (2006); Bishop (2006), section 10.2; the parametrisation is that of scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from unmix.engine.block import Block
+from unmix.engine.layout import Shape
+from unmix.engine.trace import Fit
+from unmix.kernels import gaussian_rows as rows
+from unmix.mixture._base import DEAD
+from unmix.mixture._gaussian import GaussianBase, Stats, moments_of, split
+
+
+class Parts(NamedTuple):
+    """q, the priors that come from the data, and what follows: E π, Σ, factors, log ρ without the Gaussian."""
+
+    shift: np.ndarray
+    mean_prior: np.ndarray
+    covariance_prior: np.ndarray
+    counts: np.ndarray
+    concentration: np.ndarray
+    mean_precision: np.ndarray
+    dof: np.ndarray
+    weights: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+    factors: np.ndarray
+    log_weights: np.ndarray
+    natural: np.ndarray
+    spread: np.ndarray
+    floored: np.ndarray
+
+
+class BayesianGaussianMixture(GaussianBase):
+    """Gaussian mixture with priors, fitted by variational inference: components that are not needed vanish.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        The most Gaussians, K.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        A covariance each; one for all; variances each; one variance each.
+    tol : float, default=1e-3
+        The fit ends when a pass raises the lower bound per row by no more.
+    reg_covar : float, default=1e-6
+        ε, added to the variances.
+    max_iter : int, default=100
+        The most passes.
+    n_init : int, default=1
+        Starts; the best is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        First assignment of a sample of the rows.
+    weight_concentration_prior_type : {"dirichlet_process", "dirichlet_distribution"}, default="dirichlet_process"
+        Sticks broken one after the other, or a symmetric Dirichlet.
+    weight_concentration_prior : float, optional
+        α₀; small values let components vanish. 1/K by default.
+    mean_precision_prior : float, optional
+        β₀, how many rows m₀ counts for. 1 by default.
+    mean_prior : array of shape (d,), optional
+        m₀. By default the mean of the rows (of large data of a sample of them).
+    degrees_of_freedom_prior : float, optional
+        ν₀ > d − 1. By default d.
+    covariance_prior : float or array, optional
+        W₀⁻¹, of shape (d, d), (d,) for diag or a number for spherical. By default the covariance of the rows (of large
+        data of a sample of them).
+    total_samples : float, optional
+        How many rows the steps of `partial_fit` stand for; by default those seen so far.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts and of `sample`.
+
+    Attributes
+    ----------
+    weights_, means_, covariances_, precisions_, precisions_cholesky_ : ndarray
+        E π, m, Σ = (ν W)⁻¹ and its inverse, as for `GaussianMixture`.
+    weight_concentration_ : ndarray of shape (K,), or a tuple of two
+        α; for the process both parameters of the sticks.
+    mean_precision_ : ndarray of shape (K,)
+        β.
+    degrees_of_freedom_ : ndarray of shape (K,), or float for tied
+        ν.
+    weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, covariance_prior_
+        The priors that were used.
+    lower_bound_ : float
+        The bound without the terms of the priors alone: scikit-learn's number.
+    log_evidence_ : float
+        The whole bound: log p(X) is at least this. It may be compared between fits of different K and priors.
+    n_active_ : int
+        Components that hold the weight of a row or more.
+    labels_ : ndarray of int of shape (n,)
+        The likeliest component of each training row, where the rows were in memory.
+    converged_ : bool
+        Whether the stopping rule was met.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from unmix import BayesianGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.array([[0, 0], [8, 0], [0, 8]])[np.arange(300) % 3] + rng.normal(size=(300, 2))
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # which says that components have vanished
+    ...     model = BayesianGaussianMixture(8, weight_concentration_prior=0.01, max_iter=500, random_state=0).fit(X)
+    >>> model.n_active_
+    3
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "reg_covar": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
+        "weight_concentration_prior_type": [StrOptions({"dirichlet_process", "dirichlet_distribution"})],
+        "weight_concentration_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "mean_precision_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "mean_prior": [None, "array-like"],
+        "degrees_of_freedom_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
+        "total_samples": [None, Interval(Real, 0.0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        weight_concentration_prior_type: str = "dirichlet_process",
+        weight_concentration_prior: float | None = None,
+        mean_precision_prior: float | None = None,
+        mean_prior: Any = None,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: Any = None,
+        total_samples: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weight_concentration_prior_type = weight_concentration_prior_type
+        self.weight_concentration_prior = weight_concentration_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.mean_prior = mean_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.total_samples = total_samples
+        self.random_state = random_state
+
+    def check(self, shape: Shape) -> None:
+        """Raise a ValueError where there are too few rows or a prior has the wrong shape or values."""
+        super().check(shape)
+        d, kind = shape.d, self.covariance_type
+        if self.degrees_of_freedom_prior is not None and self.degrees_of_freedom_prior <= d - 1:
+            raise ValueError(f"degrees_of_freedom_prior={self.degrees_of_freedom_prior}: give more than {d - 1}, d − 1")
+        wanted = {"full": (d, d), "tied": (d, d), "diag": (d,), "spherical": ()}[kind]
+        for name, shape_of in (("mean_prior", (d,)), ("covariance_prior", wanted)):
+            value = getattr(self, name)
+            if value is not None and (np.shape(value) != shape_of or not np.isfinite(value).all()):
+                raise ValueError(f"{name} has shape {np.shape(value)}: give finite numbers in the shape {shape_of}")
+        if self.covariance_prior is not None:
+            prior = np.asarray(self.covariance_prior, dtype=np.float64)
+            if kind in ("full", "tied"):
+                good = np.allclose(prior, prior.T) and np.linalg.eigvalsh(prior)[0] > 0
+            else:
+                good = bool((prior > 0).all())
+            if not good:
+                raise ValueError("covariance_prior is not positive definite: give a covariance")
+
+    # ---------------------------------------------------------------- the contract
+
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """Priors from the sample where none are given; posteriors of a first assignment."""
+        shift, x, w, stats = self._first(sample, rng)
+        K, none = self.n_components, np.zeros(0)
+        m0 = w @ x / w.sum() if self.mean_prior is None else np.asarray(self.mean_prior, dtype=np.float64) - shift
+        covariance = self._covariance(x, w, sample) if self.covariance_prior is None else self.covariance_prior
+        W0 = np.array(covariance, dtype=np.float64)
+        start = Parts(shift, m0, W0, *(none,) * 11, np.zeros(K, np.int64))
+        return self.update(start, stats)
+
+    def _covariance(self, x: np.ndarray, w: np.ndarray, sample: Block) -> np.ndarray:
+        """Covariance of a sample, unbiased, in the shape of the prior; raised where it is singular."""
+        kind, total = self.covariance_type, max(w.sum() - 1.0, 1.0)
+        x = x - w @ x / w.sum()
+        full = (x.T * w) @ x / total
+        if sample.observed is not None:  # variances of what was seen, correlations of the rows filled with means
+            seen = w @ (sample.observed if sample.w is None else sample.observed[sample.w > 0])
+            scale = np.sqrt(w.sum() / np.maximum(seen, 1.0))
+            full *= np.outer(scale, scale)
+        variances = np.diagonal(full)
+        if kind in ("full", "tied"):
+            covariance, _, low = self._floored(full[None], full[None] + 0.0, 0.0)
+            if not low[0] and np.linalg.eigvalsh(full)[0] > 1e-12 * variances.max():
+                return full
+            return covariance[0] + max(self.reg_covar, 1e-12 * float(variances.max())) * np.eye(len(full))
+        least = max(self.reg_covar, 1e-12 * float(variances.max()), 1e-150)
+        return np.asarray(np.maximum(variances, least) if kind == "diag" else max(float(variances.mean()), least))
+
+    def _rows_of(self, U: Parts, b: Block, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+        blank = None if b.observed is None else ~b.observed.any(axis=1)
+        if blank is not None and blank.any():
+            b = b._replace(w=np.where(blank, 0.0, 1.0 if b.w is None else b.w))
+        z, log_p, totals = super()._rows_of(U, b, moments)
+        log_p = log_p + U.log_weights.max()
+        if blank is not None:
+            log_p[blank] = 0.0
+        return z, log_p, totals
+
+    def _gaussians(self, U: Parts) -> rows.Gaussians:
+        weights = np.exp((U.log_weights - U.log_weights.max()).astype(np.float64))
+        return rows.Gaussians(self.covariance_type, weights, U.means, U.covariances, U.factors, U.natural)
+
+    def update(self, U: Parts, stats: Stats) -> Parts:
+        """Posteriors given the moments."""
+        N, A, B = stats
+        if N.min() < -DEAD * abs(N).sum() or not N.sum() > 0:
+            raise np.linalg.LinAlgError("a component of negative weight")
+        N = np.maximum(N, 0.0)
+        (K, d), kind = A.shape, self.covariance_type
+        nu: Any
+        eye: Any
+        concentration: Any
+        alpha0, beta0, nu0 = self._priors(d)
+        beta, m0 = beta0 + N, U.mean_prior
+        means = (beta0 * m0 + A) / beta[:, None]
+        if kind == "tied":
+            nu = np.array(nu0 + N.sum() / K)
+            square = U.covariance_prior + rows.unpack(B, d) / K + beta0 * np.outer(m0, m0)
+            scatter = square - (beta * means.T) @ means / K
+            ridge = self.reg_covar * float(N.sum() / K / nu)
+            covariances, factors, low = self._floored((scatter / nu)[None], (square / nu)[None], ridge)
+            covariances, factors, floored = covariances[0], factors[0], np.repeat(low, K)
+        else:
+            nu = nu0 + N
+            if kind == "full":
+                square = U.covariance_prior + rows.unpack(B, d) + beta0 * np.outer(m0, m0)
+                scatter = square - beta[:, None, None] * means[:, :, None] * means[:, None, :]
+                scale, eye = nu[:, None, None], np.eye(d)
+            elif kind == "diag":
+                square = U.covariance_prior + B + beta0 * m0**2
+                scatter = square - beta[:, None] * means**2
+                scale, eye = nu[:, None], np.ones(d)
+            else:
+                square = U.covariance_prior + (B + beta0 * (m0**2).sum()) / d
+                scatter = square - beta * (means**2).mean(axis=1)
+                scale, eye = nu, np.ones(())
+            added = self.reg_covar * N.reshape((-1,) + (1,) * eye.ndim) * eye
+            floor = self._floored if kind == "full" else self._floored_variances
+            covariances, factors, floored = floor((scatter + added) / scale, (square + added) / scale, 0.0)
+        if self.weight_concentration_prior_type == "dirichlet_process":
+            after = np.append(np.cumsum(N[::-1])[-2::-1], 0.0)
+            concentration = np.array([1.0 + N, alpha0 + after])
+        else:
+            concentration = alpha0 + N
+        weights, log_weights = expected_weights(concentration)
+        # log ρ without the Gaussian: what is uncertain about π, Λ and μ
+        log_weights = log_weights + 0.5 * (d * np.log(2.0 / nu) + multi_digamma(nu, d) - d / beta)
+        log_weights = log_weights - 0.5 * self.reg_covar * _trace(kind, factors, d)
+        new = Parts(
+            U.shift, m0, U.covariance_prior, N, concentration, beta, nu, weights, means, covariances, factors,
+            log_weights, U.natural, U.spread, floored,
+        )  # fmt: skip
+        return self._complete(new)
+
+    def _complete(self, U: Parts) -> Parts:
+        relative = np.exp(U.log_weights - U.log_weights.max())
+        return super()._complete(U._replace(weights=relative))._replace(weights=U.weights)  # type: ignore[no-any-return]
+
+    def _priors(self, d: int) -> tuple[float, float, float]:
+        """α₀, β₀ and ν₀."""
+        given = self.weight_concentration_prior, self.mean_precision_prior, self.degrees_of_freedom_prior
+        usual = 1.0 / self.n_components, 1.0, float(d)
+        alpha0, beta0, nu0 = (u if g is None else float(g) for g, u in zip(given, usual, strict=True))
+        return alpha0, beta0, nu0
+
+    def penalty(self, U: Parts) -> float:
+        """KL(q ‖ p) of weights, means and precisions."""
+        (K, d), kind = U.means.shape, self.covariance_type
+        alpha0, beta0, nu0 = self._priors(d)
+        nu, beta, gap = U.dof, U.mean_precision, U.means - U.mean_prior
+        if kind in ("full", "tied"):
+            y = np.einsum("kj,kji->ki", gap, np.broadcast_to(U.factors, (K, d, d)))
+            precision = U.factors @ np.swapaxes(U.factors, -1, -2)
+            trace, log_det0 = (
+                (precision * U.covariance_prior).sum(axis=(-2, -1)),
+                np.linalg.slogdet(U.covariance_prior)[1],
+            )
+        else:
+            factors = U.factors.reshape(K, -1)
+            y, prior = gap * factors, np.broadcast_to(U.covariance_prior, d)
+            trace, log_det0 = (np.broadcast_to(factors**2, (K, d)) * prior).sum(axis=1), np.log(prior).sum()
+        log_det = 2.0 * rows.log_det(kind, U.factors, d) - d * np.log(nu)  # of W
+        of_means = 0.5 * (d * (beta0 / beta - 1.0 + np.log(beta / beta0)) + beta0 * (y * y).sum(axis=1)).sum()
+        of_precisions = (
+            0.5 * (nu0 * (-log_det0 - log_det) + trace - nu * d + (nu - nu0) * multi_digamma(nu, d))
+            + log_gamma(nu0, d) - log_gamma(nu, d)
+        )  # fmt: skip
+        of_precisions = float(K * of_precisions if kind == "tied" else of_precisions.sum())
+        return float(of_means) + of_precisions + divergence_of_weights(U.concentration, alpha0)
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The parts of a fit, the heaviest of them cut in two."""
+        U, kind = fit.U, self.covariance_type
+        more = [np.concatenate([a, a[:1]]) for a in (U.counts, U.means, U.covariances, U.factors)]
+        more[2:] = (U.covariances, U.factors) if kind == "tied" else more[2:]
+        N, means, covariances, _ = split(kind, np.array([len(U.counts)]), *more)
+        return self.update(U, moments_of(kind, N, means, covariances))
+
+    def notes(self, U: Parts) -> list[str]:
+        """Which components vanished, and which covariances are singular."""
+        out, gone = [], np.flatnonzero(U.counts < 1.0).tolist()
+        if gone:
+            out.append(f"components {gone} have vanished: {len(U.counts) - len(gone)} hold the rows")
+        if U.floored.any():
+            out.append(
+                f"components {np.flatnonzero(U.floored).tolist()} have a singular covariance, raised to a floor: "
+                "raise reg_covar or give a covariance_prior"
+            )
+        return out
+
+    def publish(self, fit: Fit) -> None:
+        """Set the posteriors, the priors and the bounds."""
+        super().publish(fit)
+        U, (K, d) = fit.U, fit.U.means.shape
+        process = self.weight_concentration_prior_type == "dirichlet_process"
+        self.weight_concentration_ = tuple(a.astype(fit.dtype) for a in U.concentration) if process else U.concentration
+        self.mean_precision_ = U.mean_precision
+        self.degrees_of_freedom_ = float(U.dof) if self.covariance_type == "tied" else U.dof
+        alpha0, beta0, nu0 = self._priors(d)
+        self.weight_concentration_prior_, self.mean_precision_prior_, self.degrees_of_freedom_prior_ = (
+            alpha0,
+            beta0,
+            nu0,
+        )
+        self.mean_prior_ = U.mean_prior + U.shift
+        prior = U.covariance_prior
+        self.covariance_prior_ = prior if prior.ndim else float(prior)
+        self.n_active_ = int((U.counts >= 1.0).sum())
+        self.log_evidence_ = -(fit.loss + self.penalty(U))
+        log_det0 = np.linalg.slogdet(prior)[1] if prior.ndim == 2 else np.log(np.broadcast_to(prior, d)).sum()
+        wishart0 = 0.5 * nu0 * (d * np.log(2.0) - log_det0) + log_gamma(nu0, d)
+        weights0 = -K * betaln(1.0, alpha0) if process else gammaln(K * alpha0) - K * gammaln(alpha0)
+        constant = weights0 + K * (0.5 * d * np.log(beta0) - wishart0) - 0.5 * fit.weight * d * rows.LOG_2PI
+        self.lower_bound_ = float(self.log_evidence_ - constant)
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[BayesianGaussianMixture, np.ndarray, Callable[[Any], None]]:
+        """Three Gaussians, and two components more than there are."""
+        means = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 2.0], [0.0, 6.0, -2.0]])
+        axes = np.eye(3) + 0.3 * rng.normal(size=(3, 3, 3))
+        label = np.arange(600) % 3
+        X = means[label] + np.einsum("nij,nj->ni", axes[label], rng.normal(size=(600, 3)))
+
+        def found(model: Any) -> None:
+            assert model.n_active_ == 3
+            order = ((model.means_[:, None] - means) ** 2).sum(axis=2).argmin(axis=0)
+            np.testing.assert_allclose(model.means_[order], means, atol=0.4)
+            np.testing.assert_allclose(model.weights_[order], 1 / 3, atol=0.05)
+
+        model = cls(5, weight_concentration_prior=1e-2, tol=1e-5, max_iter=300, total_samples=600, random_state=0)
+        return model, X, found
+
+
+def multi_digamma(nu: Any, d: int) -> Any:
+    """Σ_{i<d} ψ((ν − i)/2): E log|Λ| but for d log 2 + log|W|."""
+    return digamma(0.5 * (np.asarray(nu)[..., None] - np.arange(d))).sum(axis=-1)
+
+
+def log_gamma(nu: Any, d: int) -> Any:
+    """Σ_{i<d} log Γ((ν − i)/2): the multivariate log-gamma function but for a constant."""
+    return gammaln(0.5 * (np.asarray(nu)[..., None] - np.arange(d))).sum(axis=-1)
+
+
+def expected_weights(concentration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E π, made to sum to 1, and E log π, of a Dirichlet (K,) or of sticks (2, K)."""
+    if concentration.ndim == 1:
+        return concentration / concentration.sum(), digamma(concentration) - digamma(concentration.sum())
+    a, b = concentration
+    rest = np.append(1.0, np.cumprod(b / (a + b))[:-1])
+    weights = a / (a + b) * rest
+    log_rest = np.append(0.0, np.cumsum(digamma(b) - digamma(a + b))[:-1])
+    return weights / weights.sum(), digamma(a) - digamma(a + b) + log_rest
+
+
+def divergence_of_weights(concentration: np.ndarray, prior: float) -> float:
+    """KL(q(π) ‖ p(π)) of a Dirichlet (K,) or of sticks (2, K)."""
+    if concentration.ndim == 1:
+        K, total = len(concentration), concentration.sum()
+        norm = gammaln(total) - gammaln(concentration).sum() - gammaln(K * prior) + K * gammaln(prior)
+        return float(norm + ((concentration - prior) * (digamma(concentration) - digamma(total))).sum())
+    a, b = concentration
+    mean = (a - 1.0) * digamma(a) + (b - prior) * digamma(b) - (a + b - 1.0 - prior) * digamma(a + b)
+    return float((betaln(1.0, prior) - betaln(a, b) + mean).sum())
+
+
+def _trace(kind: str, factors: np.ndarray, d: int) -> Any:
+    """Traces of the precisions."""
+    if kind in ("full", "tied"):
+        return (factors**2).sum(axis=(-2, -1))
+    return (factors**2).sum(axis=1) if kind == "diag" else d * factors**2

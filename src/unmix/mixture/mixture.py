@@ -1,0 +1,309 @@
+"""Mixture of any family:  p(x) = Σ_k π_k Π_f p_f(x_f | θ_fk),  f the groups of columns, each of its own family.
+
+local    z_ik = π_k p(x_i | θ_k) / p(x_i)               loss = −Σ_i log p(x_i)             [over the observed cells]
+stats    N_k = Σ_i z_ik            S_f = the family's sufficient statistics, rows weighted by z
+update   π = N / ΣN                θ_f = the parameters of largest likelihood given S_f
+
+Missing cells are left out of the likelihood; a row of which nothing was observed has z = π and loss 0.
+
+Dempster, Laird & Rubin (1977).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from unmix.engine import tree
+from unmix.engine.block import Block, Local
+from unmix.engine.layout import Shape
+from unmix.engine.trace import Fit
+from unmix.mixture._base import DEAD, BaseMixture
+from unmix.mixture.families import FAMILIES, Family, sums
+
+SOFT = 0.1  # of each row of the start belongs to all components alike: a probability of nought would stay so
+
+
+class Parts(NamedTuple):
+    """π, and the parameters of each group of columns."""
+
+    weights: np.ndarray
+    families: tuple[Any, ...]
+
+
+class Stats(NamedTuple):
+    """N, and the statistics of each group of columns."""
+
+    N: np.ndarray
+    families: tuple[Any, ...]
+
+
+class Mixture(BaseMixture):
+    """Mixture of distributions of any family, fitted by EM.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components K.
+    family : str, Family, or list or dict of families and columns, default="gaussian"
+        "gaussian" (without correlations), "bernoulli", "categorical", "multinomial", "poisson", "exponential" or
+        "student" for all columns; a `Family`, such as `Student(df=4)` or one of your own; or, for columns of different
+        kinds, a list of pairs such as ``[("poisson", [0, 1]), ("gaussian", [2])]`` or the dict of them.
+    tol : float, default=1e-3
+        The fit ends when a pass raises the mean log-likelihood by no more.
+    max_iter : int, default=100
+        The most passes.
+    n_init : int, default=1
+        Starts; the best is kept.
+    init_params : {"kmeans", "random"}, default="kmeans"
+        First assignment of a sample of the rows: by k-means on columns scaled as suits the family, or at random.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts and of `sample`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        π.
+    parameters_ : dict of str to ndarray, or list of dict
+        Parameters by name, components first; for columns of different kinds a dict for each.
+    means_ : ndarray of shape (K, d)
+        Mean row of each component, where the families have means.
+    lower_bound_ : float
+        Mean log-likelihood of the training rows at the fitted parts.
+    labels_ : ndarray of int of shape (n,)
+        The likeliest component of each training row, where the rows were in memory.
+    converged_ : bool
+        Whether the stopping rule was met.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import Mixture
+    >>> rng = np.random.default_rng(0)
+    >>> rates = np.array([[1.0, 9.0, 4.0], [8.0, 2.0, 4.0]])
+    >>> X = rng.poisson(rates[np.arange(1000) % 2]).astype(float)
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> model = Mixture(2, family="poisson", random_state=0).fit(X)
+    >>> model.parameters_["rates"][model.means_[:, 0].argsort()].round().tolist()
+    [[1.0, 9.0, 4.0], [8.0, 2.0, 4.0]]
+    """
+
+    sparse: ClassVar[bool] = True  # where the families take it
+    exempt_checks: ClassVar[dict[str, str]] = {
+        f"check_estimator_sparse_{kind}": "it takes predict_proba for that of a classifier, and asks for its tags"
+        for kind in ("array", "matrix")
+    }
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "family": [StrOptions(set(FAMILIES)), Family, list, tuple, dict],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init_params": [StrOptions({"kmeans", "random"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        family: Any = "gaussian",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.family = family
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.random_state = random_state
+
+    def check(self, shape: Shape) -> None:
+        """Raise a ValueError where there are too few rows or the families do not fit the columns."""
+        super().check(shape)
+        covered = np.zeros(shape.d, np.int64)
+        for _, columns in self._groups():
+            if columns is not None and not (len(columns) and min(columns) >= 0 and max(columns) < shape.d):
+                raise ValueError(
+                    f"family={self.family!r} names columns {columns}: X has the columns 0 to {shape.d - 1}"
+                )
+            covered += 1 if columns is None else np.bincount(columns, minlength=shape.d)
+        if (covered != 1).any():
+            j = int(np.argmax(covered != 1))
+            raise ValueError(f"family={self.family!r} names column {j} {covered[j]} times: name each column once")
+
+    def _groups(self) -> list[tuple[Family, list[int] | None]]:
+        """Each family and its columns, None for all."""
+        if isinstance(self.family, (str, Family)):
+            return [(_family(self.family), None)]
+        pairs = list(self.family.items() if isinstance(self.family, dict) else self.family)
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f'family={self.family!r}: give pairs such as [("poisson", [0, 1]), ("gaussian", [2])]')
+        return [(_family(f), [int(j) for j in np.atleast_1d(columns)]) for f, columns in pairs]
+
+    def _views(self, b: Block) -> list[tuple[Family, Any, np.ndarray | None]]:
+        """Each family with the cells of its columns, checked, in float64."""
+        out = []
+        for f, columns in self._groups():
+            if sp.issparse(b.x) and not f.sparse:
+                raise TypeError(
+                    f"Sparse data was passed for X, but the family {type(f).__name__} needs dense data. "
+                    "Use '.toarray()' to convert it to dense."
+                )
+            x = (b.x if columns is None else b.x[:, columns]).astype(np.float64, copy=False)
+            seen = b.observed if b.observed is None or columns is None else b.observed[:, columns]
+            seen = None if seen is None or seen.all() else seen.astype(np.float64)
+            f.check(x, seen)
+            out.append((f, x, seen))
+        return out
+
+    # ---------------------------------------------------------------- the contract
+
+    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+        """Parameters of a first assignment of a sample, a little of each row given to every component."""
+        views, K = self._views(sample), self.n_components
+        n = sample.x.shape[0]
+        w = np.ones(n) if sample.w is None else sample.w
+        if self.init_params == "random":
+            z = rng.dirichlet(np.ones(K), n)
+        else:
+            features = [f.features(x, w, seen) for f, x, seen in views]
+            sparse = any(map(sp.issparse, features))
+            z = np.eye(K)[clusters(sp.hstack(features, format="csr") if sparse else np.hstack(features), w, K, rng)]
+        z = (1.0 - SOFT) * z + SOFT / K
+        N = w @ z
+        return Parts(N / N.sum(), tuple(f.start(x, w, seen, z) for f, x, seen in views))
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """Responsibilities, the families' statistics weighted by them, and minus the log-likelihood."""
+        U, views = tree.settle(U, np.float64), self._views(b)
+        z, log_p = self._responsibilities(U, views)
+        zw = b.weighted(z)
+        stats = tuple(f.stats(P, x, seen, zw) for P, (f, x, seen) in zip(U.families, views, strict=True))
+        return Local(self._left(z.astype(b.x.dtype), b), Stats(zw.sum(axis=0), stats), -b.sum(log_p))
+
+    def posterior(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Responsibilities and log p(x) of each row."""
+        z, log_p = self._responsibilities(tree.settle(U, np.float64), self._views(b))
+        return z.astype(b.x.dtype), log_p.astype(b.x.dtype)
+
+    def _responsibilities(self, U: Parts, views: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        log_z = np.log(np.maximum(U.weights / U.weights.sum(), 1e-300))
+        for P, (f, x, seen) in zip(U.families, views, strict=True):
+            log_z = log_z + f.log_density(P, x, seen)
+        log_p = logsumexp(log_z, axis=1)
+        return np.exp(log_z - log_p[:, None]), log_p
+
+    def update(self, U: Parts, stats: Stats) -> Parts:
+        """Weights and the parameters of each family."""
+        N = stats.N
+        if (N < 0).any() or not N.sum() > 0:
+            raise np.linalg.LinAlgError("a component of negative weight")
+        with np.errstate(all="ignore"):  # what is not finite the engine sees
+            families = zip(self._groups(), U.families, stats.families, strict=True)
+            return Parts(N / N.sum(), tuple(f.update(P, S) for (f, _), P, S in families))
+
+    def notes(self, U: Parts) -> list[str]:
+        """Components that hold nothing, and what the families say."""
+        dead = np.flatnonzero(U.weights <= DEAD).tolist()
+        out = [f"components {dead} hold no rows: fewer components may do"] if dead else []
+        return out + [note for (f, _), P in zip(self._groups(), U.families, strict=True) for note in f.notes(P)]
+
+    def publish(self, fit: Fit) -> None:
+        """Set weights_, parameters_ and means_."""
+        super().publish(fit)
+        self.weights_, self.lower_bound_ = fit.U.weights, -fit.loss / fit.weight
+        groups = zip(self._groups(), fit.U.families, strict=True)
+        named = [{k: np.asarray(v, fit.dtype) for k, v in f.public(P).items()} for (f, _), P in groups]
+        self.parameters_ = named[0] if isinstance(self.family, (str, Family)) else named
+        self.__dict__.pop("means_", None)
+        means = self._means(fit.U)
+        if means is not None:
+            self.means_ = means
+
+    def _means(self, U: Parts) -> np.ndarray | None:
+        means = np.empty((len(U.weights), self.n_features_in_ if hasattr(self, "n_features_in_") else self._shape.d))
+        for (f, columns), P in zip(self._groups(), U.families, strict=True):
+            mean = f.mean(P)
+            if mean is None:
+                return None
+            means[:, slice(None) if columns is None else columns] = mean
+        return means
+
+    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """The mean row of each mixture of responsibilities."""
+        means = self._means(U)
+        if means is None:
+            raise ValueError(f"family={self.family!r} has a part without means, so rows cannot be made of memberships")
+        return np.asarray(z @ means.astype(z.dtype))
+
+    def _n_parameters(self) -> int:
+        own = zip(self._groups(), self._parts_.families, strict=True)
+        return len(self._parts_.weights) - 1 + sum(f.n_parameters(P) for (f, _), P in own)
+
+    def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+        x = np.empty((n, self.n_features_in_))
+        for (f, columns), P in zip(self._groups(), self._parts_.families, strict=True):
+            x[:, slice(None) if columns is None else columns] = f.sample(P, k, n, rng)
+        return x
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[Mixture, np.ndarray, Callable[[Any], None]]:
+        """Three groups of different widths around zero."""
+        means = np.array([[4.0, 0.0, -4.0, 2.0], [-4.0, 3.0, 0.0, 2.0], [0.0, -4.0, 4.0, -3.0]])
+        widths = np.array([[1.0, 0.5, 1.0, 1.5], [1.0, 1.0, 0.7, 0.5], [0.5, 1.5, 1.0, 1.0]])
+        label = np.arange(600) % 3
+        X = means[label] + widths[label] * rng.normal(size=(600, 4))
+
+        def found(model: Any) -> None:
+            order = ((model.means_[:, None] - means) ** 2).sum(axis=2).argmin(axis=0)
+            assert sorted(order) == [0, 1, 2]
+            np.testing.assert_allclose(model.means_[order], means, atol=0.4)
+            np.testing.assert_allclose(np.sqrt(model.parameters_["variances"][order]), widths, atol=0.2)
+            np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
+
+        return cls(3, tol=1e-4, random_state=0), X, found
+
+
+def clusters(x: Any, w: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels of a short k-means: the same steps, and but for rounding the same numbers, for dense and CSR rows."""
+    square = np.asarray((x * x).sum(axis=1)).ravel()
+
+    def apart(centres: np.ndarray) -> np.ndarray:
+        return np.maximum(square[:, None] - 2.0 * np.asarray(x @ centres.T) + (centres**2).sum(axis=1), 0.0)
+
+    def rows(index: Any) -> np.ndarray:
+        return np.asarray(x[index].toarray() if sp.issparse(x) else x[index])
+
+    centres = rows([int(rng.choice(len(w), p=w / w.sum()))])
+    near = apart(centres)[:, 0]
+    for _ in range(1, K):  # k-means++, each centre the best of a few draws
+        mass = np.cumsum(w * near)
+        tries = np.searchsorted(mass, rng.random(2 + int(np.log(K))) * mass[-1]).clip(max=len(w) - 1)
+        nearer = np.minimum(near[:, None], apart(rows(tries)))
+        best = int((w @ nearer).argmin())
+        centres, near = np.vstack([centres, rows([tries[best]])]), nearer[:, best]
+    for _ in range(20):
+        z = np.eye(K)[apart(centres).argmin(axis=1)] * w[:, None]
+        N = z.sum(axis=0)[:, None]
+        centres = np.where(N > 0, sums(z, x) / np.maximum(N, 1e-300), centres)
+    return np.asarray(apart(centres).argmin(axis=1))
+
+
+def _family(f: Any) -> Family:
+    if isinstance(f, Family):
+        return f
+    if f not in FAMILIES:
+        raise ValueError(f"family {f!r}: give one of {', '.join(FAMILIES)}, or a Family")
+    return FAMILIES[f]()

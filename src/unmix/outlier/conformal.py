@@ -1,0 +1,338 @@
+"""Calibrated outlier detection: every row is scored by a model that has not seen it, and compared with such scores.
+
+The n rows are dealt to `cv` folds at random; s_i is the score of row i under the model fitted without its fold. Then
+
+    a training row    p_i  = (1 + #{j ≠ i: s_j ≥ s_i}) / n
+    a new row         p(x) = (1 + Σ_f #{j in fold f: s_j ≥ s^f(x)}) / (n + 1)              s^f: the model without fold f
+
+*Guarantee.* If row i is exchangeable with the other rows, then so is s_i with the other scores, because folds are dealt
+at random: P(p_i ≤ α) ≤ α, whatever the model and the distribution. For a new row the same holds fold by fold; of the
+sum over folds P(p ≤ α) ≤ 2α and a little is proved (Vovk 2015; Barber, Candès, Ramdas & Tibshirani 2021). Where the
+models of the folds agree p is uniform; where they differ it is pulled to the middle, so that small ones are too large:
+for three clusters in 59 rows that have none, P(p ≤ 0.1) = 0.08 and P(p ≤ 0.9) = 0.98.
+
+*Limits.* It holds on average over training sets and rows, not for each one. No p-value is below 1/(n + 1). Outliers
+among the training rows make p-values larger, never smaller than they should be: strange rows then hide each other. In
+particular the p-values of the training rows are the ranks of their scores: a share α of them is at most α whether there
+are outliers or not, and no procedure can control a false discovery rate by them. For that there are
+
+    q_i = ¼ exp(−λ (s_i − u))   where s_i > u, else p_i         u = upper quartile of the scores
+
+with λ estimated from the scores between u and their 90th percentile, in which few outliers are if less than a tenth of
+the rows are. No guarantee without assumptions: q is right for scores with an exponential tail, and too large for those
+of a Gaussian (half χ² with two or more degrees of freedom), whose tail falls ever faster; heavy tails count as strange.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from unmix.engine.sources import Source, as_source
+from unmix.outlier.density import RowDensity
+from unmix.outlier.scores import row_scores, spread
+
+
+class OutlierDetector(OutlierMixin, BaseEstimator):
+    """Outliers by any model, with p-values: no share of outliers has to be guessed.
+
+    Parameters
+    ----------
+    model : estimator, optional
+        Any model of unmix, fitted or not: clones of it are fitted. By default `RowDensity`: each column by itself and
+        a mixture of four Gaussians.
+    cv : int, default=5
+        Folds, each of which is scored by a model fitted to the others.
+    alpha : float, default=0.05
+        Level of `predict`.
+    control : {"row", "fdr"}, default="row"
+        What alpha bounds: "row" the probability that a row like the others is called an outlier; "fdr" the expected
+        share of such rows among those called outliers, by Benjamini and Hochberg's rule over the rows of one call.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds, and of the models where they have none of their own.
+
+    Attributes
+    ----------
+    p_values_ : ndarray of shape (n,)
+        Of the training rows.
+    tail_p_values_ : ndarray of shape (n,)
+        Of the training rows, beyond the upper quartile from an exponential tail: what `fit_predict` controls the
+        false discovery rate by.
+    scores_ : ndarray of shape (n,)
+        Scores of the training rows, each by the model that has not seen it; larger is stranger.
+    models_ : list of estimators
+        The model of each fold, fitted without it.
+    folds_ : ndarray of int of shape (n,)
+        The fold of each training row.
+    offset_ : float
+        `decision_function` is `score_samples` less this, the largest p-value of an outlier at level alpha per row.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where they have names.
+
+    Notes
+    -----
+    `fit_predict` judges the training rows by models that have not seen them, `predict` takes every row for a new one:
+    on the training rows the two may differ. With `control="row"` a share alpha of the training rows is always found,
+    outliers or not. Where the training rows are known to be ordinary, `predict` with `control="fdr"` says most of new
+    ones; k outliers among N new rows can then be found from at least N / (alpha k) − 1 training rows. NaN goes to the
+    model as it is; a density has fewer terms for a row with fewer cells, which then seldom looks strange.
+    Rows from files and streams are never held in memory, except by the default model.
+
+    References
+    ----------
+    Vovk (2015), Cross-conformal predictors, Annals of Mathematics and Artificial Intelligence 74.
+    Barber, Candès, Ramdas & Tibshirani (2021), Predictive inference with the jackknife+, Annals of Statistics 49.
+    Bates, Candès, Lei, Romano & Sesia (2023), Testing for outliers with conformal p-values, Annals of Statistics 51.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix.outlier import OutlierDetector
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> detector = OutlierDetector(alpha=0.01, random_state=0).fit(X)
+    >>> detector.predict([[0.0, 0, 0], [4, -4, 4]]).tolist()
+    [1, -1]
+    >>> detector.p_values([[4.0, -4, 4]]).round(3).tolist()
+    [0.002]
+    """
+
+    exempt_checks: ClassVar[dict[str, str]] = {
+        "check_outliers_fit_predict": "fit_predict scores training rows by models that have not seen them"
+    }
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "model": [HasMethods(["fit"]), None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "alpha": [Interval(Real, 0, 1, closed="neither")],
+        "control": [StrOptions({"row", "fdr"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, model: Any = None, *, cv: int = 5, alpha: float = 0.05, control: str = "row", random_state: Any = None
+    ) -> None:
+        self.model = model
+        self.cv = cv
+        self.alpha = alpha
+        self.control = control
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> OutlierDetector:
+        """Fit a model without each fold, and score the fold by it.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for the model's `fit`.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        source = self._open(X, reset=True)
+        n = source.n
+        if n < 2:
+            raise ValueError(f"n_samples={n}: a row is judged by the others, so give at least 2 rows, better hundreds")
+        rng = check_random_state(self.random_state)
+        folds = rng.permutation(n) % min(self.cv, n)
+        models, units, scores = [], [], np.empty(n)
+        for f in range(folds.max() + 1):
+            out = folds == f
+            model = self._model(rng.randint(2**31 - 1))
+            if source.in_memory:
+                rest = as_source(source.take(np.flatnonzero(~out)))
+                model.fit(rest)
+                units.append(spread(model, rest))
+                scores[out] = row_scores(model, source.take(np.flatnonzero(out)), units[-1])
+            else:  # a stream is never taken apart: rows of weight 0 do not count
+                model.fit(source, sample_weight=(~out).astype(np.float64))
+                units.append(spread(model, source, ~out))
+                scores[out] = row_scores(model, source, units[-1])[out]
+            models.append(model)
+        if np.isnan(scores).any():
+            raise ValueError(f"{np.isnan(scores).sum()} rows have no score: look for infinities or all-empty rows in X")
+        self.models_, self.folds_, self.scores_, self._units = models, folds, scores, units
+        self.p_values_ = exceed(scores, scores, rounding(source)) / n  # a row exceeds itself: the 1
+        self.tail_p_values_ = np.where(scores > np.quantile(scores, 0.75), tail(scores), self.p_values_)
+        self._largest = math.floor(self.alpha * (n + 1) * (1 + 1e-12))
+        self.offset_ = self._largest / (n + 1)
+        if self._largest == 0:
+            warnings.warn(
+                f"no p-value from {n} rows is below 1/{n + 1}, so none is at most alpha={self.alpha}: no new row can "
+                "be called an outlier; give more rows or raise alpha",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def p_values(self, X: Any) -> np.ndarray:
+        """Return the p-values of new rows: how often a row like those of `fit` is at least as strange.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, and not among the rows of `fit`: of those `p_values_` speaks.
+
+        Returns
+        -------
+        p : ndarray of shape (n,)
+        """
+        return self._judge(X)[0] / (len(self.scores_) + 1)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the p-values with ties broken: below its p-value by less than one step, the stranger the more.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `p_values`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Smaller is stranger.
+        """
+        rank, mean = self._judge(X)
+        low, middle, high = np.quantile(self.scores_, [0.25, 0.5, 0.75])
+        away = np.arctan((mean - middle) / (high - low or 1.0)) / np.pi  # in [−½, ½]
+        return np.asarray((rank - np.clip(0.5 + away, 1e-9, 1 - 1e-9)) / (len(self.scores_) + 1))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return `score_samples` less `offset_`: below 0 for outliers at level alpha per row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `p_values`.
+
+        Returns
+        -------
+        decision : ndarray of shape (n,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return −1 for outliers among new rows and 1 for the others.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `p_values`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        if self.control == "fdr":
+            return np.where(benjamini_hochberg(self.p_values(X), self.alpha), -1, 1)
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and return −1 for outliers among the rows of X and 1 for the others.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+            By `p_values_`, or with `control="fdr"` by `tail_p_values_`.
+        """
+        self.fit(X)
+        if self.control == "fdr":
+            return np.where(benjamini_hochberg(self.tail_p_values_, self.alpha), -1, 1)
+        return np.where(self.p_values_ <= self.alpha, -1, 1)
+
+    def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """1 + the number of scores that are at least those of each row, fold by fold; and its mean score."""
+        check_is_fitted(self)
+        source = self._open(X, reset=False)
+        rank, mean = np.ones(source.n), np.zeros(source.n)
+        for f, (model, unit) in enumerate(zip(self.models_, self._units, strict=True)):
+            new = row_scores(model, source, unit)
+            rank += exceed(new, self.scores_[self.folds_ == f], rounding(source))
+            mean += new / len(self.models_)
+        return rank, mean
+
+    def _model(self, seed: int) -> Any:
+        """A model to fit, with a seed where it has none."""
+        model = RowDensity() if self.model is None else clone(self.model)
+        if "random_state" in model.get_params(deep=False) and model.random_state is None:
+            model.set_params(random_state=seed)
+        return model
+
+    def _open(self, X: Any, reset: bool) -> Any:
+        source = as_source(X)
+        if not isinstance(X, Source):
+            _check_feature_names(self, X, reset=reset)
+        if reset:
+            self.n_features_in_ = source.d
+        elif source.d != self.n_features_in_:
+            raise ValueError(
+                f"X has {source.d} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                "input: pass the columns that it was fitted on"
+            )
+        return source
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = (RowDensity() if self.model is None else self.model).__sklearn_tags__().input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.allow_nan = inner.allow_nan
+        tags.input_tags.positive_only = inner.positive_only
+        return tags
+
+
+def rounding(source: Any) -> float:
+    """How far, relatively, the scores of equal rows may differ."""
+    return float(np.sqrt(np.finfo(source.dtype).eps))
+
+
+def exceed(scores: np.ndarray, calibration: np.ndarray, rounding: float) -> np.ndarray:
+    """How many of the calibration scores are at least each score, up to rounding: a copy of a row ties with it."""
+    least = scores - rounding * np.maximum(np.abs(scores), 1.0)
+    return np.asarray(len(calibration) - np.searchsorted(np.sort(calibration), least, side="left"))
+
+
+def tail(scores: np.ndarray) -> np.ndarray:
+    """¼ exp(−λ(s − u)), λ by maximum likelihood from the scores above u, those above the 90th percentile censored."""
+    u, c = np.quantile(scores, [0.75, 0.9])
+    above = scores[scores > u] - u
+    time = np.minimum(above, c - u).sum()
+    rate = (above < c - u).sum() / time if time > 0 else 0.0
+    return np.asarray(0.25 * np.exp(-rate * np.maximum(scores - u, 0.0)))
+
+
+def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
+    """Which of the hypotheses are rejected, so that the expected share of false rejections is at most alpha.
+
+    Parameters
+    ----------
+    p : array of shape (n,)
+        The p-values.
+    alpha : float
+        The level.
+
+    Returns
+    -------
+    rejected : ndarray of bool of shape (n,)
+    """
+    p = np.asarray(p, dtype=np.float64)
+    n = len(p)
+    passed = np.flatnonzero(np.sort(p) <= alpha * np.arange(1, n + 1) / n)
+    return p <= np.sort(p)[passed[-1]] if len(passed) else np.zeros(n, bool)

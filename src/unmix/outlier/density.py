@@ -1,0 +1,141 @@
+"""The density behind `OutlierDetector()`: half of each column by itself, half of how the columns go together.
+
+    log s(x) = ½ log N(y | m, diag v) + ½ log Σ_k π_k N(y | μ_k, Σ_k),        y = (x − centre) / scale
+
+The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the second sees rows that no
+group of rows is like. (Their geometric mean is no normalised density, which scores do not need.)
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from unmix.engine.config import get_config
+from unmix.engine.sources import as_source
+from unmix.mixture.gaussian import GaussianMixture
+
+ROWS = 20  # for each component at least
+FAR = 5.0  # spreads beyond which a cell says nothing of its column's scale
+OWN = 0.1  # added to the variances of scaled columns by themselves
+
+
+class RowDensity(DensityMixin, BaseEstimator):
+    """Geometric mean of a Gaussian with independent columns and of a Gaussian mixture, on scaled columns.
+
+    A column's centre and scale are the mean and standard deviation of its cells after those further than 5 spreads
+    (quartile distance / 1.349) from the median were moved there. NaN means not observed.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Components of the mixture; fewer where there are not 20 rows for each.
+    reg_covar : float, default=0.01
+        Added to the mixture's variances, in units of the columns' own.
+    random_state : int, RandomState or None, default=None
+        Seed of the mixture's start.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray of shape (d,)
+        What columns are measured from, and in.
+    models_ : list of GaussianMixture
+        The two factors.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "reg_covar": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, n_components: int = 4, *, reg_covar: float = 0.01, random_state: Any = None) -> None:
+        self.n_components = n_components
+        self.reg_covar = reg_covar
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowDensity:
+        """Fit both factors.
+
+        Parameters
+        ----------
+        X : anything with rows
+            Held in memory.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            How many times each row counts; the scales of columns take rows of any weight above 0 alike.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        x = self._rows(X)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if w is not None:
+            x, w = x[w > 0], w[w > 0]
+        self.n_features_in_ = x.shape[1]
+        self.center_, self.scale_ = scales(x)
+        K = max(1, min(self.n_components, len(x) // ROWS))
+        whole = GaussianMixture(K, reg_covar=self.reg_covar, max_iter=50, random_state=self.random_state)
+        own = GaussianMixture(1, covariance_type="diag", reg_covar=OWN)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # scores do not need the last digit
+            self.models_ = [m.fit(self._scaled(x), sample_weight=w) for m in (own, whole)]
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return log s(x) of each row's observed cells.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        y = self._scaled(self._rows(X))
+        return np.asarray(np.mean([m.score_samples(y) for m in self.models_], axis=0, dtype=np.float64))
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        return np.clip((x - self.center_) / self.scale_, -1e100, 1e100)  # squares stay within range
+
+    def _rows(self, X: Any) -> np.ndarray:
+        source = as_source(X)
+        if source.sparse:
+            raise TypeError(
+                "Sparse data was passed for X, but RowDensity needs dense data: use '.toarray()', or give the detector "
+                "a model that takes sparse rows, such as KMeans or PCA"
+            )
+        x: np.ndarray = source.whole(get_config().budget).astype(np.float64)
+        if np.isinf(x).any():
+            raise ValueError("Input X contains infinity: replace it, or set it to NaN if it means not observed")
+        return x
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def scales(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and scale of the columns, which no few cells can move far; 1 for columns that do not vary."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column of which nothing was seen
+        low, middle, high = np.nanpercentile(x, [25, 50, 75], axis=0)
+        spread = (high - low) / 1.349
+        spread = np.where(spread > 0, FAR * spread, np.inf)  # most cells are equal: all count
+        near = np.clip(x, middle - spread, middle + spread)
+        center, scale = np.nanmean(near, axis=0), np.nanstd(near, axis=0)
+    return np.nan_to_num(center), np.where(scale > 0, scale, 1.0)

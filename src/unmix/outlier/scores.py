@@ -1,0 +1,288 @@
+"""How strange is a row, or a cell, to a fitted model? One score for each kind of model; larger is stranger.
+
+    rows   documents           − log p(every other token | the rest) / tokens              `completion`
+           density             − log p(x), of the observed cells                           `score_samples`
+           clusters            min_k ‖x − u_k‖ √(d/o) / σ_k                                `cluster_centers_`
+           reconstruction      √ mean_j (r_j / τ_j)²,      r = x − zU                      `inverse_transform`
+    cells  Gaussians           (x_j − E[x_j | rest]) / sd[x_j | rest]
+           clusters, others    r_j / τ_j,   r = x − u_k of the nearest centre, or x − zU
+
+σ_k² = (Σ_{i in k} ‖x_i − u_k‖² d/o_i + v) / (n_k + 1) is the spread of a cluster's own rows, with one more row of the
+mean spread v, so that a cluster of one row has a spread too. o is the number of observed cells of a row. τ_j is the
+mean |r_j| of a column, and at least a thousandth of the mean over columns. Both are measured on reference rows. Where
+a clustering has another metric, the distances are those that its `transform` gives.
+
+For PCA − log p(x) is ½ (T² + Q/σ² + Σ log λ_a + (d − k) log σ² + d log 2π) with T² = Σ_a z_a²/λ_a inside the plane and
+Q = ‖x − μ − zV‖² outside it: the two classical statistics, each in units of its own variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+from sklearn.base import is_clusterer
+from sklearn.metrics import euclidean_distances
+from sklearn.metrics.pairwise import nan_euclidean_distances
+from sklearn.utils.validation import check_is_fitted
+
+from unmix.engine.sources import as_source
+from unmix.model import Model
+
+PIECE = 1 << 20  # cells of rows that are looked at together
+
+
+def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
+    """Return how strange each row is to a fitted model; larger is stranger.
+
+    Parameters
+    ----------
+    model : fitted model
+        A density (`score_samples`): −log p(x). A clustering: the distance to the nearest centre in units of the
+        cluster's spread. A factorisation: the residual in units of the columns' residual spread. Latent Dirichlet
+        allocation: the surprise of a word, in nats, given the other half of the document.
+    X : anything with rows
+        As for the model's `fit`.
+    reference : anything with rows, optional
+        The rows from which a clustering or factorisation measures its spreads, best those of its fit; X by default.
+
+    Returns
+    -------
+    scores : ndarray of float64 of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import KMeans
+    >>> from unmix.outlier import scores
+    >>> X = np.r_[np.zeros((9, 2)), np.ones((9, 2))] + 0.1 * np.random.default_rng(0).normal(size=(18, 2))
+    >>> model = KMeans(2, random_state=0).fit(X)
+    >>> scores(model, [[0.0, 0.1], [0.5, 0.5]], reference=X).round(1).tolist()
+    [1.1, 6.5]
+    """
+    check_is_fitted(model)
+    return row_scores(model, X, spread(model, X if reference is None else reference))
+
+
+def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
+    """Return how strange each cell is given the others of its row: signed, in standard deviations or mean deviations.
+
+    Parameters
+    ----------
+    model : fitted model
+        Gaussian mixtures, PCA, factor analysis: (x_j − E[x_j | rest]) / sd[x_j | rest]. Other factorisations and
+        clusterings: the residual over the column's mean absolute residual; the cell itself had its say in z there.
+    X : anything with rows
+        As for the model's `fit`; held in memory.
+    reference : anything with rows, optional
+        The rows that give the columns' residuals, best those of the fit; X by default. Gaussians do not need it.
+
+    Returns
+    -------
+    scores : ndarray of float64 of shape (n, d)
+        NaN where a cell was not observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import PCA
+    >>> from unmix.outlier import cell_scores
+    >>> X = np.random.default_rng(0).normal(size=(500, 1)) * [1.0, 2.0, 3.0]
+    >>> X += 0.1 * np.random.default_rng(1).normal(size=X.shape)
+    >>> model = PCA(1).fit(X)
+    >>> strange = cell_scores(model, [[1.0, 2.0, 3.0], [1.0, 5.0, 3.0]])
+    >>> int(np.abs(strange[1]).argmax()), bool(np.abs(strange[0]).max() < 1)
+    (1, True)
+    """
+    check_is_fitted(model)
+    gaussian = mixture_of(model)
+    if gaussian is None and not (reconstructs(model) or clusters(model)):
+        raise TypeError(
+            f"{type(model).__name__} does not say what a cell should be given the others: use a Gaussian mixture, a "
+            "factorisation or k-means for cells, or `scores` for rows"
+        )
+    source = as_source(X)
+    tau = None if gaussian is not None else column_spread(model, source if reference is None else as_source(reference))
+    out = np.empty((source.n, source.d))
+    for a, b, x in pieces(source):
+        out[a:b] = residuals(model, x) / tau if gaussian is None else conditional(dense(x), *gaussian)
+    return out
+
+
+# ---------------------------------------------------------------- what the detector calls
+
+
+def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.ndarray | None:
+    """The units of a model's scores, from the reference rows that are kept: σ of clusters, τ of columns, or None."""
+    if hasattr(model, "completion") or hasattr(model, "score_samples"):
+        return None
+    source = as_source(reference)
+    if grouped(model):
+        return cluster_spread(model, source, keep)
+    if reconstructs(model):
+        return column_spread(model, source, keep)
+    raise TypeError(
+        f"{type(model).__name__} gives neither a density, distances to centres nor a reconstruction: rows cannot be "
+        "scored by it"
+    )
+
+
+def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
+    """Scores of rows in given units."""
+    if hasattr(model, "completion"):
+        log_p, tokens = model._rows("completion", X).T
+        return np.asarray(-log_p / np.maximum(tokens, 1e-300))  # nothing to predict is no surprise: 0
+    if hasattr(model, "score_samples"):
+        return -np.asarray(model.score_samples(X), dtype=np.float64)
+    source = as_source(X)
+    out = np.empty(source.n)
+    for a, b, x in pieces(source):
+        if grouped(model):
+            out[a:b] = (distances(model, x) / unit).min(axis=1)
+        else:
+            r = residuals(model, x) / unit
+            out[a:b] = np.sqrt(np.nansum(r * r, axis=1) / np.maximum((~np.isnan(r)).sum(axis=1), 1))
+    return out
+
+
+# ---------------------------------------------------------------- clusters
+
+
+def grouped(model: Any) -> bool:
+    """Whether rows are near to one of some groups, whose centres need not be rows."""
+    return is_clusterer(model) and hasattr(model, "transform")
+
+
+def clusters(model: Any) -> bool:
+    """Whether rows are near to one of some centres."""
+    return is_clusterer(model) and hasattr(model, "cluster_centers_")
+
+
+def distances(model: Any, x: Any) -> np.ndarray:
+    """Distances to all centres; Euclidean ones as if every cell had been observed."""
+    if not clusters(model) or getattr(model, "metric", "euclidean") not in ("euclidean", "l2"):
+        return np.asarray(model.transform(x), dtype=np.float64)
+    centers = np.asarray(model.cluster_centers_, dtype=np.float64)
+    if sp.issparse(x):
+        return np.asarray(euclidean_distances(x, centers))
+    origin = np.nan_to_num(np.nanmean(centers, axis=0))  # differences of squares do not cancel about it
+    return np.nan_to_num(nan_euclidean_distances(dense(x) - origin, centers - origin))
+
+
+def cluster_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np.ndarray:
+    """σ_k of every cluster."""
+    count, square = np.zeros(1), np.zeros(1)
+    for _, _, x in pieces(source, keep):
+        far = distances(model, x)
+        nearest = far.argmin(axis=1)
+        count = count + np.bincount(nearest, minlength=far.shape[1])
+        square = square + np.bincount(nearest, far.min(axis=1) ** 2, minlength=far.shape[1])
+    mean = np.sum(square) / max(1.0, np.sum(count))
+    return np.sqrt((square + mean) / (count + 1)) if mean > 0 else np.ones_like(square)
+
+
+# ---------------------------------------------------------------- reconstructions
+
+
+def reconstructs(model: Any) -> bool:
+    """Whether zU is meant to be x itself: of word counts it is not, nor of memberships."""
+    own = isinstance(model, Model) and type(model).decode is not Model.decode
+    return own and not (hasattr(model, "completion") or hasattr(model, "score_samples") or is_clusterer(model))
+
+
+def residuals(model: Any, x: Any) -> np.ndarray:
+    """The observed cells less what the model makes of their row."""
+    if is_clusterer(model):
+        return np.asarray(dense(x) - model.cluster_centers_[model.predict(x)])
+    return np.asarray(dense(x) - model.inverse_transform(model.transform(x)))
+
+
+def column_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np.ndarray:
+    """τ_j of every column."""
+    total, count = np.zeros(source.d), np.zeros(source.d)
+    for _, _, x in pieces(source, keep):
+        r = np.abs(residuals(model, x))
+        total += np.nansum(r, axis=0)
+        count += (~np.isnan(r)).sum(axis=0)
+    mean = total / np.maximum(count, 1)
+    return np.maximum(mean, 1e-3 * mean.mean()) if mean.any() else np.ones(source.d)
+
+
+# ---------------------------------------------------------------- Gaussians
+
+
+def mixture_of(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Weights, means and covariances (K, d, d), or variances (K, d), of a model that is a mixture of Gaussians."""
+    if hasattr(model, "covariance_type") and hasattr(model, "covariances_"):
+        means, C = np.asarray(model.means_, dtype=np.float64), np.asarray(model.covariances_, dtype=np.float64)
+        if model.covariance_type == "tied":
+            C = np.broadcast_to(C, (len(means), *C.shape))
+        elif model.covariance_type == "spherical":
+            C = np.broadcast_to(C[:, None], means.shape)
+        return np.asarray(model.weights_, dtype=np.float64), means, C
+    if hasattr(model, "get_covariance") and hasattr(model, "mean_"):
+        C = np.asarray(model.get_covariance(), dtype=np.float64)
+        return np.ones(1), np.asarray(model.mean_, dtype=np.float64)[None], C[None]
+    return None
+
+
+def conditional(x: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+    """(x_j − E[x_j | rest]) / sd[x_j | rest] of every observed cell; rows with the same cells missing go together.
+
+    With P = Σ⁻¹ of the observed cells, x_j given the rest is N(x_j − (P(x − μ))_j / P_jj, 1/P_jj); of a mixture it is
+    the mixture of these with weights ∝ π_k N(rest | k) = π_k N(x | k) / N(x_j | rest, k).
+    """
+    out = np.full(x.shape, np.nan)
+    patterns, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
+    for p, seen in enumerate(patterns):
+        rows = np.flatnonzero(which.ravel() == p)
+        if not seen.any():
+            continue
+        v = x[np.ix_(rows, seen)]
+        shape = (len(weights), *v.shape)
+        log_rest, centre, variance = np.empty(shape), np.empty(shape), np.empty((len(weights), 1, v.shape[1]))
+        for k, (pi, mu, C) in enumerate(zip(weights, means[:, seen], covariances, strict=True)):
+            P = np.diag(1.0 / C[seen]) if C.ndim == 1 else inverse(C[np.ix_(seen, seen)])
+            away, diagonal = (v - mu) @ P, np.diag(P)
+            variance[k] = 1.0 / diagonal
+            centre[k] = v - away / diagonal
+            log_x = 0.5 * (np.linalg.slogdet(P)[1] - np.einsum("ij,ij->i", away, v - mu))
+            log_rest[k] = np.log(max(pi, 1e-300)) + log_x[:, None] - 0.5 * (np.log(diagonal) - away**2 / diagonal)
+        r = np.exp(log_rest - logsumexp(log_rest, axis=0))
+        mean = (r * centre).sum(axis=0)
+        total = (r * (variance + (centre - mean) ** 2)).sum(axis=0)
+        out[np.ix_(rows, seen)] = (v - mean) / np.sqrt(total)
+    return out
+
+
+def inverse(C: np.ndarray) -> np.ndarray:
+    """Σ⁻¹; directions of no variance get a little."""
+    variance = np.diag(C)
+    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
+    values, axes = np.linalg.eigh(C / np.outer(scale, scale))
+    axes = axes / scale[:, None]
+    return np.asarray((axes / np.maximum(values, 1e-12 * values[-1])) @ axes.T)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def dense(x: Any) -> np.ndarray:
+    """Rows as a float64 array."""
+    return np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
+
+
+def pieces(source: Any, keep: np.ndarray | None = None) -> Iterator[tuple[int, int, Any]]:
+    """(start, stop, rows) in order; of the rows only those that are kept."""
+    edges = [*range(0, source.n, max(1, PIECE // source.d)), source.n]
+    bounds = list(pairwise(edges))
+    for (a, b), read in zip(bounds, source.batches(bounds), strict=True):
+        x = read()
+        if keep is None:
+            yield a, b, x
+        elif keep[a:b].any():
+            yield a, b, x[keep[a:b]]

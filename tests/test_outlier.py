@@ -1,0 +1,466 @@
+"""Scores of rows and cells from any model, and p-values that are what they say."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import kstest, multivariate_normal, norm
+from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import unmix
+from unmix import NMF, PCA, FactorAnalysis, GaussianMixture, KMeans, LatentDirichletAllocation, RobustPCA
+from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
+from unmix.outlier.conformal import tail
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def blobs(rng, n=200, d=4):
+    """Two clusters of different width."""
+    half = n // 2
+    return np.concatenate([rng.normal(size=(half, d)), 12 + 4 * rng.normal(size=(n - half, d))])
+
+
+# ---------------------------------------------------------------- scores of rows
+
+
+def test_a_density_gives_minus_its_logarithm():
+    X = blobs(np.random.default_rng(0))
+    for model in (GaussianMixture(2, random_state=0), FactorAnalysis(2), PCA(2)):
+        model.fit(X)
+        np.testing.assert_allclose(scores(model, X), -model.score_samples(X))
+
+
+def test_pca_adds_t_squared_and_q():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6)) * 3 + rng.normal(size=(300, 6))
+    model = PCA(2).fit(X)
+    z, noise, values = model.transform(X), model.noise_variance_, model.explained_variance_
+    T2 = (z**2 / values).sum(axis=1)
+    Q = ((X - model.inverse_transform(z)) ** 2).sum(axis=1)
+    constant = np.log(values).sum() + 4 * np.log(noise) + 6 * np.log(2 * np.pi)
+    np.testing.assert_allclose(scores(model, X), 0.5 * (T2 + Q / noise + constant), rtol=1e-9)
+
+
+def brute_distances(X, centers, label_of):
+    """min_k of the distance over the spread of the cluster, by loops."""
+    d = X.shape[1]
+    far = np.array([[np.sqrt(np.nanmean((x - u) ** 2) * d) for u in centers] for x in X])
+    nearest = far.argmin(axis=1)
+    np.testing.assert_array_equal(nearest, label_of)
+    mean = np.mean(far.min(axis=1) ** 2)
+    spread = [
+        np.sqrt((np.sum(far[nearest == k, k] ** 2) + mean) / (np.sum(nearest == k) + 1)) for k in range(len(centers))
+    ]
+    return (far / spread).min(axis=1)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_clusters_measure_by_their_own_spread(missing):
+    rng = np.random.default_rng(2)
+    X = blobs(rng)
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    model = KMeans(2, random_state=0).fit(X)
+    np.testing.assert_allclose(scores(model, X), brute_distances(X, model.cluster_centers_, model.predict(X)))
+    far = np.array([[4.0, 4, 4, 4], [20, 20, 20, 20]])  # as far from the narrow cluster as from the wide one
+    narrow, wide = scores(KMeans(2, random_state=0).fit(blobs(rng)), far, reference=blobs(rng))
+    assert narrow < wide * 2  # 8 from the wide centre: two of its spreads
+
+
+def test_clusters_of_scikit_learn_sparse_rows_and_single_rows():
+    X = blobs(np.random.default_rng(3))
+    X[0] = 1000.0
+    ours, theirs = KMeans(3, random_state=0).fit(X), SklearnKMeans(3, random_state=0, n_init=3).fit(X)
+    np.testing.assert_allclose(scores(theirs, X), brute_distances(X, theirs.cluster_centers_, theirs.labels_))
+    np.testing.assert_allclose(scores(ours, sp.csr_array(X)), scores(ours, X), atol=1e-5)
+    assert np.isfinite(scores(ours, X)).all()
+    same = KMeans(1).fit(np.ones((5, 2)))
+    np.testing.assert_array_equal(scores(same, np.ones((5, 2))), 0.0)
+
+
+@pytest.mark.parametrize("model", [NMF(2, random_state=0, max_iter=500), RobustPCA(random_state=0)])
+def test_factorisations_measure_residuals(model):
+    """A row that is no mixture of the parts is the strangest; robust PCA also keeps a wrong cell out of its parts."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(size=(80, 2)) @ rng.uniform(size=(2, 10)) + 0.01 * rng.uniform(size=(80, 10))
+    X[3] = X[3, ::-1].copy()
+    X[5, 7] += 2.0
+    model.fit(X)
+    R = X - model.inverse_transform(model.transform(X))
+    tau = np.abs(R).mean(axis=0)
+    tau = np.maximum(tau, 1e-3 * tau.mean())
+    found = scores(model, X)
+    np.testing.assert_allclose(found, np.sqrt(((R / tau) ** 2).mean(axis=1)))
+    assert found.argmax() == 3
+    cells = cell_scores(model, X)
+    np.testing.assert_allclose(cells, R / tau)
+    if isinstance(model, RobustPCA):
+        assert set(np.argsort(found)[-2:]) == {3, 5}
+        assert np.abs(cells[5]).argmax() == 7
+
+
+def test_documents_are_scored_word_by_word():
+    rng = np.random.default_rng(5)
+    model, X, _ = LatentDirichletAllocation.example(rng)
+    strange = rng.multinomial(60, np.full(X.shape[1], 1 / X.shape[1]), size=20).astype(float)
+    model.fit(X)
+    usual, odd = scores(model, X), scores(model, strange)
+    assert roc_auc_score(np.r_[np.zeros(len(X)), np.ones(20)], np.r_[usual, odd]) > 0.95
+    log_p, tokens = model._rows("completion", X).T
+    np.testing.assert_allclose(usual, -log_p / tokens)
+    assert scores(model, np.zeros((1, X.shape[1])))[0] == 0.0
+    with pytest.raises(TypeError, match="LatentDirichletAllocation does not say what a cell"):
+        cell_scores(model, X)
+
+
+def test_unfit_or_unfitting_models_are_refused():
+    with pytest.raises(NotFittedError):
+        scores(PCA(2), np.ones((3, 2)))
+    from sklearn.preprocessing import StandardScaler
+
+    with pytest.raises(TypeError, match="StandardScaler gives neither a density"):
+        scores(StandardScaler().fit(np.eye(3)), np.eye(3))
+
+
+@pytest.mark.parametrize("name", list(unmix.models()))
+def test_every_model_scores_its_example(name):
+    model, X, _ = unmix.models()[name].example(np.random.default_rng(6))
+    found = scores(model.fit(X), X)
+    assert found.shape == (X.shape[0],)
+    assert np.isfinite(found).all()
+
+
+# ---------------------------------------------------------------- scores of cells
+
+
+def test_cells_of_a_gaussian_are_regression_residuals():
+    rng = np.random.default_rng(7)
+    X = rng.multivariate_normal([1, 2, 3], [[2, 1, 0.5], [1, 3, 1], [0.5, 1, 2]], size=400)
+    model = GaussianMixture(1, reg_covar=0.0).fit(X)
+    found = cell_scores(model, X)
+    for j in range(3):
+        rest = np.delete(np.c_[X, np.ones(len(X))], j, axis=1)
+        residual = X[:, j] - rest @ np.linalg.lstsq(rest, X[:, j])[0]
+        np.testing.assert_allclose(found[:, j], residual / residual.std(), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_cells_of_a_mixture_by_integration(kind):
+    rng = np.random.default_rng(8)
+    X = np.concatenate([rng.normal(size=(150, 3)) @ rng.normal(size=(3, 3)), 4 + rng.normal(size=(100, 3))])
+    model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    rows = X[[0, 77, 200]].copy()
+    rows[2, 1] = np.nan
+    found = cell_scores(model, rows)
+    grid = np.linspace(-40, 40, 20001)
+    C = model.covariances_
+    full = {
+        "full": lambda k: C[k], "tied": lambda k: C, "diag": lambda k: np.diag(C[k]),
+        "spherical": lambda k: C[k] * np.eye(3),
+    }[kind]  # fmt: skip
+    for i, row in enumerate(rows):
+        seen = np.flatnonzero(~np.isnan(row))
+        for j in range(3):
+            if j not in seen:
+                assert np.isnan(found[i, j])
+                continue
+            points = np.repeat(row[None, seen], len(grid), axis=0)
+            points[:, list(seen).index(j)] = grid
+            p = sum(
+                w * multivariate_normal(m[seen], full(k)[np.ix_(seen, seen)]).pdf(points)
+                for k, (w, m) in enumerate(zip(model.weights_, model.means_, strict=True))
+            )
+            p /= p.sum()
+            mean = p @ grid
+            assert found[i, j] == pytest.approx((row[j] - mean) / np.sqrt(p @ (grid - mean) ** 2), abs=1e-4)
+
+
+def test_the_wrong_cell_is_found():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6)) + 0.2 * rng.normal(size=(300, 6))
+    X[10, 4] += 4.0
+    for model in (PCA(2), FactorAnalysis(2), GaussianMixture(1)):
+        cells = cell_scores(model.fit(X), X)
+        assert np.unravel_index(np.abs(cells).argmax(), cells.shape) == (10, 4)
+    cells = cell_scores(KMeans(3, random_state=0).fit(X), X)
+    assert cells.shape == X.shape
+
+
+def test_cells_of_a_singular_gaussian_are_finite():
+    X = np.random.default_rng(10).normal(size=(50, 1)) * [1.0, 2.0, 0.0]
+    assert np.isfinite(cell_scores(PCA().fit(X), X)).all()
+
+
+# ---------------------------------------------------------------- p-values
+
+
+def null_p_values(model, draws, n, d, seed):
+    """p-values of one training row and of one new row, over independent draws of everything."""
+    rng, own, new = np.random.default_rng(seed), [], []
+    for i in range(draws):
+        X = rng.standard_t(5, size=(n + 1, d))
+        detector = OutlierDetector(model, cv=3, random_state=i).fit(X[:-1])
+        own.append(detector.p_values_[0])
+        new.append(detector.p_values(X[-1:])[0])
+    return np.array(own), np.array(new)
+
+
+def uniform(p, step):
+    """Whether p-values on a grid of 1/step are uniform: spread over their step they would be continuous."""
+    return kstest(p - np.random.default_rng(0).uniform(size=len(p)) / step, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("model", [GaussianMixture(1), PCA(1)], ids=lambda m: type(m).__name__)
+def test_p_values_of_rows_like_the_others_are_uniform(model):
+    own, new = null_p_values(model, 150, 59, 2, seed=11)
+    assert own.min() >= 1 / 59
+    assert new.min() >= 1 / 60
+    assert uniform(own, 59)
+    assert uniform(new, 60)
+
+
+def test_p_values_where_the_models_of_the_folds_disagree():
+    """Three clusters where there are none: training rows stay uniform, small p-values of new rows are too large."""
+    own, new = null_p_values(KMeans(3, n_init=1), 120, 59, 2, seed=11)
+    assert uniform(own, 59)
+    assert (new <= 0.1).mean() < 0.1 + 3 * np.sqrt(0.09 / 120)
+
+
+def test_the_test_of_uniformity_can_fail():
+    """Scored by a model that has seen them, training rows of few look too ordinary for a new row to compare with."""
+    rng, p = np.random.default_rng(12), []
+    for _ in range(150):
+        X = rng.standard_t(5, size=(21, 8))
+        model = GaussianMixture(1).fit(X[:-1])
+        seen, new = scores(model, X[:-1]), scores(model, X[-1:])
+        p.append((1 + (seen >= new).sum()) / 21)
+    assert kstest(np.array(p) - rng.uniform(size=150) / 21, "uniform").pvalue < 1e-6
+
+
+def test_p_values_by_their_definition():
+    rng = np.random.default_rng(13)
+    X, new = rng.normal(size=(40, 3)), 1.5 * rng.normal(size=(9, 3))
+    detector = OutlierDetector(GaussianMixture(1), cv=4, random_state=0).fit(X)
+    s, p = np.empty(40), np.ones(9)
+    for f in range(4):
+        out = detector.folds_ == f
+        assert out.sum() == 10
+        model = GaussianMixture(1).fit(X[~out])
+        s[out] = -model.score_samples(X[out])
+        p += [(s[out] >= v).sum() for v in -model.score_samples(new)]
+    np.testing.assert_allclose(detector.scores_, s)
+    np.testing.assert_allclose(detector.p_values_, [(1 + (np.delete(s, i) >= s[i]).sum()) / 40 for i in range(40)])
+    np.testing.assert_allclose(detector.p_values(new), p / 41)
+    steps = (detector.p_values(new) - detector.score_samples(new)) * 41
+    assert (steps > 0).all()
+    assert (steps < 1).all()
+    for alpha in (0.02, 0.1, 2 / 41, 0.5):
+        detector.set_params(alpha=alpha).fit(X)
+        np.testing.assert_array_equal(detector.predict(new) == -1, detector.p_values(new) <= alpha)
+        np.testing.assert_array_equal(detector.predict(new) == -1, detector.decision_function(new) < 0)
+
+
+def test_ranks_beyond_all_training_rows_are_still_ordered():
+    X = np.random.default_rng(14).normal(size=(200, 2))
+    detector = OutlierDetector(random_state=0).fit(X)
+    far = detector.score_samples([[10.0, 0], [100, 0], [1e4, 0], [1e6, 0]])
+    assert (np.diff(far) < 0).all()
+    assert (detector.p_values([[10.0, 0], [1e300, 0]]) == 1 / 201).all()
+
+
+def test_false_discoveries_among_new_rows():
+    rng, shares, found = np.random.default_rng(15), [], []
+    for i in range(20):
+        X, new = rng.normal(size=(400, 3)), rng.normal(size=(100, 3))
+        new[:20] += 6
+        detector = OutlierDetector(GaussianMixture(1), alpha=0.2, control="fdr", random_state=i).fit(X)
+        called = detector.predict(new) == -1
+        shares.append(called[20:].sum() / max(1, called.sum()))
+        found.append(called[:20].mean())
+    assert np.mean(shares) < 0.2 * 0.8 + 3 * 0.083 / np.sqrt(20)  # alpha times the share of ordinary rows, ± 3 se
+    assert np.mean(found) > 0.9
+
+
+def test_outliers_among_the_training_rows():
+    """Ranks find a share alpha, outliers or not; the tail finds the outliers, and next to nothing where none are."""
+    rng, shares, found, none = np.random.default_rng(16), [], [], []
+    for i in range(20):
+        X = rng.normal(size=(400, 5))
+        detector = OutlierDetector(GaussianMixture(1), alpha=0.1, control="fdr", random_state=i)
+        none.append((detector.fit_predict(X) == -1).any())
+        X[:20] += rng.choice([-3, 3], size=(20, 5))
+        called = detector.fit_predict(X) == -1
+        shares.append(called[20:].sum() / max(1, called.sum()))
+        found.append(called[:20].mean())
+        assert not benjamini_hochberg(detector.p_values_, 0.5).any()
+        assert (OutlierDetector(GaussianMixture(1), alpha=0.1, random_state=i).fit_predict(X) == -1).sum() == 40
+    assert np.mean(shares) < 0.1
+    assert np.mean(found) > 0.8
+    assert np.mean(none) < 0.3
+
+
+def test_the_tail_of_exponential_scores_is_uniform():
+    s = np.random.default_rng(17).exponential(size=20_000) * 3 + 5
+    p = tail(s)
+    u = np.quantile(s, 0.75)
+    np.testing.assert_allclose(p[s > u], np.exp(-(s[s > u] - 5) / 3), rtol=0.3)
+    assert kstest(4 * p[s > u], "uniform").pvalue > 1e-3
+    assert (tail(np.ones(9)) == 0.25).all()
+
+
+def test_benjamini_hochberg_against_scipy():
+    from scipy.stats import false_discovery_control
+
+    rng = np.random.default_rng(18)
+    for _ in range(20):
+        p = np.r_[rng.uniform(size=50), rng.uniform(size=10) ** 6, 0.01, 0.01]
+        np.testing.assert_array_equal(benjamini_hochberg(p, 0.1), false_discovery_control(p) <= 0.1)
+    assert not benjamini_hochberg(np.ones(4), 0.5).any()
+    assert benjamini_hochberg(np.empty(0), 0.5).shape == (0,)
+
+
+# ---------------------------------------------------------------- the detector
+
+
+@pytest.mark.parametrize("name", ["KMeans", "NMF", "RobustPCA", "PCA", "GaussianMixture", "LatentDirichletAllocation"])
+def test_the_detector_takes_any_model(name):
+    model, X, _ = unmix.models()[name].example(np.random.default_rng(19))
+    detector = OutlierDetector(model, cv=3, random_state=0).fit(X)
+    n = X.shape[0]
+    assert sorted(detector.p_values_)[0] >= 1 / n
+    np.testing.assert_array_less(0.0, detector.p_values(X[:5]))
+    assert not hasattr(model, "_parts_")  # clones are fitted
+    again = OutlierDetector(model, cv=3, random_state=0).fit(X)
+    np.testing.assert_array_equal(again.scores_, detector.scores_)
+
+
+def test_streams_are_scored_as_arrays_are(tmp_path):
+    X = blobs(np.random.default_rng(20), n=300)
+    np.save(tmp_path / "x.npy", X)
+    for model in (KMeans(2, init=X[[0, -1]]), GaussianMixture(1), PCA(1), None):
+        a = OutlierDetector(model, random_state=0).fit(X)
+        b = OutlierDetector(model, random_state=0).fit(tmp_path / "x.npy")
+        np.testing.assert_allclose(b.scores_, a.scores_, rtol=1e-6)
+        np.testing.assert_allclose(b.p_values(tmp_path / "x.npy"), a.p_values(X), atol=0.01)
+
+
+def test_missing_values_go_to_the_model():
+    rng = np.random.default_rng(21)
+    X = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 4))
+    X[:5] += rng.choice([-4.0, 4.0], size=(5, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for model in (None, GaussianMixture(1), PCA(1), KMeans(3)):
+        detector = OutlierDetector(model, random_state=0).fit(X)
+        assert detector.p_values_[:5].max() < 0.15
+        assert detector.__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match="NaN"):
+        OutlierDetector(LatentDirichletAllocation(2)).fit(np.abs(X))
+
+
+def test_one_huge_cell_hides_nothing():
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(300, 3))
+    X[0], X[1, 0] = [6, -6, 6], 1e12
+    p = OutlierDetector(random_state=0).fit(X).p_values_
+    assert p[[0, 1]].max() <= 2 / 300
+
+
+def test_columns_of_few_values_constant_columns_and_copies():
+    rng = np.random.default_rng(23)
+    X = np.c_[rng.integers(2, size=100), np.full(100, 7.0), rng.integers(2, size=100) == 5, rng.normal(size=100)]
+    X = np.c_[X, X[:, 3]].astype(float)
+    detector = OutlierDetector(random_state=0).fit(X)
+    odd = X[:1].copy()
+    odd[0, 1] = 8.0
+    assert detector.p_values(odd)[0] == 1 / 101
+    assert (OutlierDetector(random_state=0).fit(np.ones((30, 2))).p_values_ == 1.0).all()
+
+
+def test_frames_keep_their_names():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(24).normal(size=(60, 2)), columns=["a", "b"])
+    detector = OutlierDetector(random_state=0).fit(X)
+    assert list(detector.feature_names_in_) == ["a", "b"]
+    assert detector.p_values(X[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="feature names"):
+        detector.predict(X.rename(columns={"a": "c"}))
+
+
+def test_errors_say_what_to_do():
+    X = np.random.default_rng(25).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=r"n_samples=1: .* at least 2"):
+        OutlierDetector().fit(X[:1])
+    with pytest.raises(ValueError, match="alpha"):
+        OutlierDetector(alpha=0.0).fit(X)
+    with pytest.raises(ValueError, match="control"):
+        OutlierDetector(control="family").fit(X)
+    with pytest.raises(TypeError, match="takes sparse rows"):
+        OutlierDetector().fit(sp.csr_array(X))
+    with pytest.raises(ValueError, match="infinity"):
+        OutlierDetector().fit(np.where(X > 1, np.inf, X))
+    with pytest.raises(ValueError, match="3 features"):
+        OutlierDetector().fit(X).predict(np.ones((2, 3)))
+    with pytest.warns(UserWarning, match=r"below 1/31, so none is at most alpha=0.01"):
+        OutlierDetector(alpha=0.01).fit(X)
+    with pytest.raises(NotFittedError):
+        OutlierDetector().p_values(X)
+    assert OutlierDetector(cv=50, random_state=0).fit(X).folds_.max() == 29
+
+
+def test_the_default_density_by_hand():
+    rng = np.random.default_rng(26)
+    X = rng.normal(size=(15, 2)) * [1, 100]
+    model = RowDensity(random_state=0).fit(X)
+    Y = (X - X.mean(axis=0)) / X.std(axis=0)
+    own = norm(0, np.sqrt(1.1)).logpdf(Y).sum(axis=1)
+    whole = multivariate_normal(np.zeros(2), np.cov(Y.T, bias=True) + 0.01 * np.eye(2)).logpdf(Y)
+    np.testing.assert_allclose(model.score_samples(X), (own + whole) / 2)
+    weighted = RowDensity(random_state=0).fit(np.r_[X, X + 50], sample_weight=np.repeat([1.0, 0.0], 15))
+    np.testing.assert_allclose(weighted.score_samples(X), model.score_samples(X))
+
+
+@parametrize_with_checks(
+    [OutlierDetector(), OutlierDetector(KMeans(2)), OutlierDetector(PCA())],
+    expected_failed_checks=lambda estimator: estimator.exempt_checks,
+)
+def test_scikit_learn_check(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+# ---------------------------------------------------------------- real data
+
+CHOSEN_ON = ("breastw", "glass", "letter", "mammography", "musk", "satimage-2", "WBC", "wine")
+ANCHORS = {  # area under the curve of an isolation forest, and of the distance to the fifth neighbour
+    "breastw": (0.988, 0.977), "WBC": (0.995, 0.985), "WDBC": (0.987, 0.977), "glass": (0.788, 0.868),
+    "Ionosphere": (0.842, 0.927), "wine": (0.795, 0.546), "letter": (0.648, 0.893), "Pima": (0.664, 0.713),
+    "mammography": (0.861, 0.839), "musk": (1.000, 0.759), "satimage-2": (0.993, 0.938), "vowels": (0.767, 0.975),
+    "Lymphography": (0.999, 0.996), "fault": (0.567, 0.723), "mnist": (0.806, 0.841), "yeast": (0.394, 0.403),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_real_outliers_are_found(data_folder):
+    """The default model ranks outliers better than the mean of both anchors, on average over all sets.
+
+    It was chosen on half of them. On the others alone it was 0.003 below the anchors (mean of three seeds), most of it
+    from `fault` (0.572; the forest has 0.567, neighbours 0.723); the second bound keeps it from getting worse.
+    """
+    gain = {}
+    for name, anchors in ANCHORS.items():
+        (path,) = (data_folder / "outliers").glob(f"*_{name}.npz")
+        with np.load(path, allow_pickle=True) as d:
+            X, y = d["X"].astype(np.float64), d["y"].ravel()
+        area = roc_auc_score(y, -OutlierDetector(random_state=0).fit(X).p_values_)
+        gain[name] = area - np.mean(anchors)
+        print(f"{name:13s} {area:.3f}  anchors {anchors}  {'chosen on' if name in CHOSEN_ON else 'reported'}")
+    reported = [v for name, v in gain.items() if name not in CHOSEN_ON]
+    print(f"mean gain over the anchors: all {np.mean(list(gain.values())):.4f}, reported {np.mean(reported):.4f}")
+    assert np.mean(list(gain.values())) > 0
+    assert np.mean(reported) > -0.01
