@@ -63,10 +63,13 @@ class Runner:
         totals = [dict.fromkeys(ask.states) for _, ask in asks]
         seen = [Seen(False, np.zeros(self.source.d, bool)) for _ in asks]
 
+        runs = asks[0][1].runs
+
         def all_of(rows: Rows) -> list[Swept]:
+            if len(runs) == 1 and len(asks) > 1 and self.jobs > 1:  # threads over the fits, where there is one run
+                return list(pool(self.jobs).map(lambda a: a[0]._one(a[1], rows), asks))
             return [work._one(ask, rows) for work, ask in asks]
 
-        runs = asks[0][1].runs
         for run, outs in zip(runs, self._map(all_of, runs), strict=True):
             for i, ((work, ask), out) in enumerate(zip(asks, outs, strict=True)):
                 for s, pair in zip(ask.states, out.sums, strict=True):

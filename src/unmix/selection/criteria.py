@@ -187,8 +187,10 @@ def gap(q: Question) -> Score:
 
 
 def log_losses(q: Question, x: np.ndarray, ks: list[int]) -> np.ndarray:
-    """The log of the loss for each k; of a likelihood the loss itself, which is a log already."""
+    """The log of the loss for each k, from one start; of a likelihood the loss itself, which is a log already."""
     models = [q.sized(k) for k in ks]
+    if "n_init" in q.model.get_params(deep=False):
+        models = [m.set_params(n_init=1) for m in models]
     fits = fit_together(models, x, [None] * len(ks), [q.seed] * len(ks))
     loss = np.array([f.loss / f.weight for f in fits])
     return loss if hasattr(q.model, "log_density") else np.log(np.maximum(loss, 1e-300))
