@@ -75,7 +75,7 @@ class Selection:
         try:
             import matplotlib.pyplot as plt
         except ImportError:
-            raise ImportError("plot needs Matplotlib: install it with  pip install matplotlib") from None
+            raise ImportError("plot needs Matplotlib: install it with  pip install 'unmix[plot]'") from None
         if ax is None:
             ax = plt.subplots(figsize=(6, 3.5), layout="constrained")[1]
         ks = self.columns["k"]
