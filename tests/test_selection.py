@@ -194,6 +194,13 @@ def test_groups_of_yes_and_no(model):
     assert quietly(unmix.select, model, noise, range(1, 5), random_state=0).k == 1
 
 
+def test_a_component_without_width_is_not_chosen():
+    X = load_iris().data  # petal widths are rounded: a component on one value has any likelihood
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X, range(1, 9), random_state=0)
+    assert answer.k == 2
+    assert not answer.model.notes(answer.model._parts_)
+
+
 def test_missing_cells_and_weights():
     X, label = blobs(3, n=600)
     w = np.where(label == 2, 0.0, 1.0)

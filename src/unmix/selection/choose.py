@@ -1,7 +1,7 @@
 """`select`: fit every k, judge by one or more criteria, answer with a reason.
 
 All k share each pass over the rows. Then every k is tried again from the parts of k − 1 with one cut in two, and from
-those of k + 1 with two joined, and the best fit counts. Where k > 1 is about to be chosen for a clustering or a
+those of k + 1 with two joined, and the best sound fit counts. Where k > 1 is about to be chosen for a clustering or a
 mixture, rows without groups (uniform in the box of the columns, or of the principal axes; one Gaussian; of whole
 numbers the columns shuffled) are fitted as well: unless the data gain clearly more from k parts than these do, the
 answer is "no structure", k = 1.
@@ -39,7 +39,8 @@ class Selection:
     Attributes
     ----------
     table : data frame
-        One row per k: the objective, whether the fit converged, every criterion and its standard error.
+        One row per k: the objective, whether the fit converged and is sound (nothing of it collapsed: others are not
+        chosen), every criterion and its standard error.
     k : int or None
         The choice; None when the criteria disagree too much.
     reason : str
@@ -168,6 +169,7 @@ def select(
         "k": np.array(ks),
         "objective": np.array([f.objective for f in q.fits]),
         "converged": np.array([f.result == "converged" for f in q.fits]),
+        "sound": np.array([not m.notes(f.U) for m, f in zip(q.models, q.fits, strict=True)]),
     }
     scores = {}
     for c in chosen:
@@ -176,9 +178,11 @@ def select(
         columns[c] = sign * scores[c].value
         if scores[c].error.any():
             columns[f"{c}_se"] = scores[c].error
+        if columns["sound"].any():
+            scores[c] = scores[c]._replace(value=np.where(columns["sound"], scores[c].value, np.nan))
     votes = {c: ks[vote(c, s)] for c, s in scores.items()}
     if chosen == ["icl", "bic"]:  # among those that icl does not clearly refuse, bic has the say
-        near = scores["icl"].value <= scores["icl"].value.min() + DECISIVE
+        near = scores["icl"].value <= np.nanmin(scores["icl"].value) + DECISIVE
         votes["icl"] = ks[int(np.argmin(np.where(near, scores["bic"].value, np.inf)))]
     answer, reason = _answer(q, chosen, scores, votes)
     best = None if answer is None else _at(q, answer)
@@ -249,11 +253,16 @@ def _fits(q: Question) -> tuple[list[Any], list[Any]]:
         again = [q.sized(ks[i]) for i in first]
         found = fit_together(again, q.source, [w] * len(again), [seed] * len(again), list(first.values()))
         for i, model, fit in zip(first, again, found, strict=True):
-            if fit.objective < fits[i].objective:
+            if _rank(model, fit) < _rank(models[i], fits[i]):
                 models[i], fits[i] = model, fit
                 fresh["grow"].add(ks[i])
                 fresh["merge"].add(ks[i])
     return models, fits
+
+
+def _rank(model: Any, fit: Any) -> tuple[bool, float]:
+    """Low is good: a fit of which something collapsed may have any likelihood, and comes last."""
+    return bool(model.notes(fit.U)), fit.objective
 
 
 def vote(name: str, score: Score) -> int:
