@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -455,3 +456,31 @@ def test_an_ordinary_fit_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GaussianMixture(3, random_state=0, max_iter=500).fit(mixture(gap=4.0)[0])
+
+
+@pytest.mark.parametrize(("n", "d", "K"), [(300, 3, 4), (65, 1, 2), (5, 2, 5), (5000, 2, 7)])
+def test_the_short_k_means_of_the_start_is_k_means(n, d, K):
+    from unmix.kernels.clusters import lloyd
+    from unmix.mixture._start import clusters
+
+    rng = np.random.default_rng(n)
+    x, w = rng.normal(size=(n, d)).astype(np.float32), rng.integers(0, 3, n).astype(float) + (np.arange(n) == 0)
+    centers = x[:K].copy()
+    twin, before = centers.astype(float), np.full(n, -1)
+    lloyd(x, w, centers, 20)
+    for _ in range(20):
+        labels = ((x[:, None].astype(float) - twin) ** 2).sum(axis=2).argmin(axis=1)
+        if (labels != before).sum() <= n // 200:
+            break
+        before = labels
+        for k in range(K):
+            if w[labels == k].sum() > 0:
+                twin[k] = np.average(x[labels == k], axis=0, weights=w[labels == k])
+    np.testing.assert_allclose(centers, twin, atol=1e-5)
+
+    where = 10.0 * np.arange(K)
+    x = where[np.arange(n) % K, None] + rng.normal(size=(n, d))
+    labels = clusters(x, np.ones(n), K, np.random.default_rng(0))
+    assert len({(i % K, k) for i, k in enumerate(labels)}) == K
+    far = clusters(sp.csr_array(1e200 * x), np.ones(n), K, np.random.default_rng(0))
+    assert len(set(zip(labels.tolist(), far.tolist(), strict=True))) == K

@@ -599,9 +599,17 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
 
 def fit_together(
-    models: list[Any], X: Any, weights: list[Any], seeds: list[int], first: list[Any] | None = None
-) -> list[Fit]:
-    """Fit unfitted models to the same rows, which each pass reads once for all; `first` parts where they are known."""
+    models: list[Any],
+    X: Any,
+    weights: list[Any],
+    seeds: list[int],
+    first: list[Any] | None = None,
+    beat: list[float] | None = None,
+) -> list[Any]:
+    """Fit unfitted models to the same rows, which each pass reads once for all; `first` parts where they are known.
+
+    A model that will not get below an objective to `beat` stays unfitted, and None is in its place.
+    """
     source = as_source(X)
     jobs, bares = [], []
     for i, (model, weight) in enumerate(zip(models, weights, strict=True)):
@@ -609,10 +617,12 @@ def fit_together(
         _, w, shape = model._open(source, weight, reset=True)
         bares.append(model._bare(shape))
         bares[-1].check(shape)
-        jobs.append(Job(bares[-1], w, shape, seeds[i], first=None if first is None else [first[i]]))
+        parts = None if first is None else [first[i]]
+        jobs.append(Job(bares[-1], w, shape, seeds[i], first=parts, beat=np.inf if beat is None else beat[i]))
     fits = fit_all(jobs, source, replace(get_config(), checkpoint=None))
     for model, bare, done in zip(models, bares, fits, strict=True):
-        model._take(done, bare)
+        if done is not None:
+            model._take(done, bare)
     return fits
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf, isfinite
 from typing import Any, TypeVar
 from zlib import crc32
@@ -84,7 +84,10 @@ def fit(
 
 @dataclass
 class Job:
-    """A fit to be made: a model, weights of the rows, a seed, who hears of each pass, first parts if there are any."""
+    """A fit to be made: a model, weights of the rows, a seed, who hears of each pass, first parts if there are any.
+
+    A fit that will not get below `beat` is given up; None comes back in its place.
+    """
 
     model: Any
     w: np.ndarray | None
@@ -93,26 +96,30 @@ class Job:
     on_pass: Callable[[int, Any], bool] = lambda number, best: False
     collect: bool = False
     first: list[Any] | None = None
+    beat: float = inf
 
 
-def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Fit]:
+def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
     """Fit several models to one source; each pass is read once for all of them whose blocks are the same."""
     names = source.names and tuple(source.names)
     works: list[Any] = []
-    try:
-        asks: dict[int, tuple[Any, Ask]] = {}
-        loops, done = [], {}
+    samples: dict[Any, Block] = {}
+    asks: dict[int, tuple[Any, Ask]] = {}
+    loops, done = [], {}
 
-        def go_on(i: int, f: Callable[..., Any], *answer: Any) -> None:
-            try:
-                asks[i] = works[i], f(*answer)
-            except StopIteration as stop:
-                done[i] = stop.value
+    def go_on(i: int, f: Callable[..., Any], *answer: Any) -> None:
+        try:
+            asks[i] = works[i], f(*answer)
+        except StopIteration as stop:
+            done[i] = stop.value
 
+    with ExitStack() as closing:
+        closing.enter_context(one_blas_thread)
         for i, job in enumerate(jobs):
             rules = Rules(job.model.missing, job.model.nonnegative, type(job.model).__name__, names)
             works.append(runner(source, job.w, rules, settings))
-            loops.append(Loop(job, works[i], source, rules, settings).run())
+            closing.callback(works[i].close)
+            loops.append(Loop(job, works[i], source, rules, settings, samples).run())
             go_on(i, next, loops[i])
         while asks:
             first = asks[min(asks)][1]
@@ -126,20 +133,19 @@ def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Fit]:
             else:
                 for i, answer in zip(now, answers, strict=True):
                     go_on(i, loops[i].send, answer)
-        return [done[i] for i in range(len(jobs))]
-    finally:
-        for work in works:
-            work.close()
+    return [done[i] for i in range(len(jobs))]
 
 
 class Loop:
     """The state of a running fit, and its steps in the order in which they happen."""
 
-    def __init__(self, job: Job, work: Any, source: Any, rules: Rules, settings: Settings) -> None:
+    def __init__(
+        self, job: Job, work: Any, source: Any, rules: Rules, settings: Settings, samples: dict[Any, Block]
+    ) -> None:
         model, shape = job.model, job.shape
         self.model, self.work, self.source, self.w, self.shape = model, work, source, job.w, shape
         self.rules, self.seed, self.settings, self.on_pass = rules, job.seed, settings, job.on_pass
-        self.collect, self.first = job.collect, job.first
+        self.collect, self.first, self.beat, self.samples = job.collect, job.first, job.beat, samples
         self.online = model.online()
         rows = settings.block_rows or model.block_rows(shape) or layout.block_rows(shape)
         batch = self.online[0] if self.online else None
@@ -152,14 +158,13 @@ class Loop:
 
     # -- the fit --
 
-    def run(self) -> Steps[Fit]:
+    def run(self) -> Steps[Fit | None]:
         """Start or resume, pass after pass, then one closing pass so that z, loss and parts agree."""
         model, checkpoint = self.model, Checkpoint.of(self)
         starts = checkpoint.resume(self)  # before anything is drawn: the seed of the fit is in the file
         route = yield from self._route()
         if route == "direct":
-            with one_blas_thread:
-                U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
+            U = model.solve(self.source.whole(self.settings.budget), self.w, generator(self.seed, "solve"))
             best = Start(0, U, result="converged", message="solved in closed form")
             return (yield from self._close(best))
         starts = starts or self._starts()
@@ -180,6 +185,8 @@ class Loop:
                     f"interrupted after pass {self.number}: the best parts so far were kept",
                 )
         best = self._best(starts)
+        if best.objective >= self.beat:
+            return None
         if best.plain is not None:  # the parts are an extrapolation that no pass has confirmed
             best.U, best.plain = best.plain[0], None
         if best.result == "max_iter":
@@ -212,9 +219,8 @@ class Loop:
         starts = []
         for i in range(self.model.restarts() if self.first is None else len(self.first)):
             rng = generator(self.seed, "init", i)
-            with one_blas_thread:
-                U = self.model.start(self.sample, rng) if self.first is None else self.first[i]
-                U = tree.settle(self.model.seek(U, self._visit, rng) if self.first is None else U)
+            U = self.model.start(self.sample, rng) if self.first is None else self.first[i]
+            U = tree.settle(self.model.seek(U, self._visit, rng) if self.first is None else U)
             fast = self.settings.acceleration and self.model.accelerate and len(self.batches) == 1
             starts.append(Start(i, U, accelerator=Accelerator() if fast else None))
         return starts
@@ -223,11 +229,17 @@ class Loop:
         """A method of the model on each block, in order: a pass of its own, for the start."""
         return self.work.apply(self.model, tree.settle(U), method, self.runs)
 
-    @cached_property
+    @property
     def sample(self) -> Block:
         """Rows for `start`: all distinct rows of small data, a draw by global row index of large data."""
+        m = min(self.shape.n, self.model.sample_rows(self.shape))
+        key = m, id(self.w), self.seed
+        if key not in self.samples:
+            self.samples[key] = self._sample(m)
+        return self.samples[key]
+
+    def _sample(self, m: int) -> Block:
         n = self.shape.n
-        m = min(n, self.model.sample_rows(self.shape))
         if m == n:
             return distinct(whole_block(self.source.read(0, n), self.w, self.rules))
         rows = np.arange(n) if self.w is None else np.flatnonzero(self.w > 0)
@@ -269,8 +281,7 @@ class Loop:
         """(stats, loss) of each start over some runs, or over the moments that stand for them."""
         if self.moments is not None:
             block = Block(self.moments)
-            with one_blas_thread:
-                outs = {s.index: self.model.local(s.U, block) for s in live}
+            outs = {s.index: self.model.local(s.U, block) for s in live}
             return {i: (out.stats, float(out.loss)) for i, out in outs.items()}
         states = {s.index: s.U for s in live}
         totals, seen = yield Ask(self.model, states, runs, self.model.stateful)
@@ -288,9 +299,9 @@ class Loop:
         """Accept the pass or not, test convergence, make the next parts; the starts that go on."""
         for s in live:
             self._step(s)
-        best = min(s.objective for s in live)
+        best = min(self.beat, *(s.objective for s in live))
         for s in live:
-            if s.result == "max_iter" and len(live) > 1 and self._hopeless(s, best):
+            if s.result == "max_iter" and s.objective > best and self._hopeless(s, best):
                 s.result, s.message = "stopped", f"dropped after pass {self.number}: too far behind the best start"
                 self.work.forget(s.index)
         return [s for s in live if s.result == "max_iter"]
@@ -326,8 +337,7 @@ class Loop:
 
     def _advance(self, s: Start, extrapolate: bool) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
-        with one_blas_thread:
-            plain = tree.settle(self.model.update(s.U, s.stats))
+        plain = tree.settle(self.model.update(s.U, s.stats))
         if not tree.finite(plain):
             self._nonfinite(s, first_bad(plain))
             return False
@@ -345,8 +355,7 @@ class Loop:
             return None
         stats = unflat(vector, s.stats)
         try:
-            with one_blas_thread:
-                U = tree.settle(self.model.update(s.U, stats))
+            U = tree.settle(self.model.update(s.U, stats))
         except np.linalg.LinAlgError:
             s.accelerator.reject()
             return None

@@ -58,7 +58,8 @@ def settle(a: Any, dtype: Any = None) -> Any:
     def put(v: Any) -> Any:
         if not isinstance(v, np.ndarray):
             return v
-        return np.require(v, dtype if dtype is not None and is_float(v) else v.dtype, ("C", "A"))
+        kind = dtype if dtype is not None and is_float(v) else v.dtype
+        return v if v.flags.carray and v.dtype == kind else np.require(v, kind, ("C", "A"))
 
     return map(put, a)
 
@@ -97,4 +98,4 @@ def nbytes(a: Any) -> int:
 
 def is_float(v: Any) -> bool:
     """Whether a leaf holds floating-point numbers."""
-    return isinstance(v, float) or (isinstance(v, (np.ndarray, np.generic)) and np.issubdtype(v.dtype, np.floating))
+    return isinstance(v, float) or (isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind == "f")

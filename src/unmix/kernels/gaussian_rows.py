@@ -13,6 +13,7 @@ Rows arrive about the origin. Moments come back in float64 about the origin; sym
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,15 +42,18 @@ class Totals(NamedTuple):
     B: np.ndarray
 
 
+triangle = cache(np.triu_indices)  # made once: as slow as a pass over few rows
+
+
 def pack(M: np.ndarray) -> np.ndarray:
     """Upper triangles of the last two axes, row after row."""
-    i, j = np.triu_indices(M.shape[-1])
+    i, j = triangle(M.shape[-1])
     return M[..., i, j]
 
 
 def unpack(v: np.ndarray, d: int) -> np.ndarray:
     """Symmetric matrices from their upper triangles."""
-    i, j = np.triu_indices(d)
+    i, j = triangle(d)
     M = np.empty((*v.shape[:-1], d, d), dtype=v.dtype)
     M[..., i, j] = v
     M[..., j, i] = v

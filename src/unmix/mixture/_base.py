@@ -47,7 +47,7 @@ class BaseMixture(DensityMixin, Model):
 
     def sample_rows(self, shape: Shape) -> int:
         """Rows for the start: some for each number of each component."""
-        return max(1 << 14, 10 * self.n_components * shape.d)
+        return max(1 << 12, 10 * self.n_components * shape.d)
 
     def posterior(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """Responsibilities (n, K) and log p(x) of each row."""

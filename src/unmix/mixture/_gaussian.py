@@ -6,17 +6,18 @@ travel as upper triangles.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from unmix.engine.block import Block, Local
 from unmix.engine.loop import mean
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.mixture._base import DEAD, BaseMixture
+from unmix.mixture._start import PASSES, clusters
 
 INFEASIBLE = 1e-5  # a variance below −1e-5 of the mean square is more than rounding
 LIMIT = {"float32": 1e-3, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
@@ -79,7 +80,8 @@ class GaussianBase(BaseMixture):
         z = self._assignment(x, w, shift, rng) * w[:, None]
         kind, N, A = self.covariance_type, z.sum(axis=0), z.T @ x
         if kind == "full":
-            B = np.array([rows.pack((x * z[:, [k]]).T @ x) for k in range(len(N))])
+            mine = [(z[:, k] > 0).nonzero()[0] for k in range(len(N))]
+            B = np.array([rows.pack((x[i] * z[i, k, None]).T @ x[i]) for k, i in enumerate(mine)])
         elif kind == "tied":
             B = rows.pack((x * z.sum(axis=1, keepdims=True)).T @ x)
         else:
@@ -89,23 +91,14 @@ class GaussianBase(BaseMixture):
 
     def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """First responsibilities of complete rows."""
-        from sklearn.cluster import KMeans, kmeans_plusplus
-
-        K, seed = self.n_components, int(rng.integers(2**31))
+        K = self.n_components
         if self.init_params == "random":
             z = rng.random((len(x), K))
             return np.asarray(z / z.sum(axis=1, keepdims=True))
-        if len(x) < K:
-            centres = x[rng.integers(len(x), size=K)]
-        elif self.init_params == "kmeans":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # fewer distinct rows than K: the empty ones are reset below
-                return np.eye(K)[KMeans(K, n_init=1, max_iter=30, random_state=seed).fit(x, sample_weight=w).labels_]
-        elif self.init_params == "k-means++":
-            centres = kmeans_plusplus(x, K, sample_weight=w, random_state=seed)[0]
-        else:
-            centres = x[rng.choice(len(x), K, replace=False, p=w / w.sum())]
-        return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+        if self.init_params == "random_from_data":
+            centres = x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())]
+            return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+        return np.eye(K)[clusters(x, w, K, rng, PASSES if self.init_params == "kmeans" else 0)]
 
     # ---------------------------------------------------------------- covariances
 
@@ -119,22 +112,21 @@ class GaussianBase(BaseMixture):
         covariances = raw + ridge * np.eye(d)
         factors, floored = np.empty_like(raw), np.zeros(K, np.int64)
         for k in range(K):
-            try:
-                L = cholesky(covariances[k], lower=True, check_finite=False)
-            except np.linalg.LinAlgError:
+            L, failed = dpotrf(covariances[k], lower=1)
+            if failed:
                 square = np.diagonal(second[k])
                 if (square < -DEAD * np.abs(second[k]).max()).any():
-                    raise np.linalg.LinAlgError("a negative mean square") from None
+                    raise np.linalg.LinAlgError("a negative mean square")
                 scale = np.sqrt(np.maximum(square, 1e-16 * square.max()))
                 scale[scale == 0] = 1.0
                 values, axes = np.linalg.eigh(raw[k] / np.outer(scale, scale))
                 if values[0] < -INFEASIBLE:
-                    raise np.linalg.LinAlgError("a covariance that is not positive definite") from None
+                    raise np.linalg.LinAlgError("a covariance that is not positive definite")
                 axes = axes * scale[:, None]
                 covariances[k] = (axes * np.maximum(values, self._floor() * d)) @ axes.T + ridge * np.eye(d)
                 floored[k] = 1
                 L = cholesky(covariances[k], lower=True)
-            factors[k] = solve_triangular(L, np.eye(d), lower=True, check_finite=False).T
+            factors[k] = dtrtri(L, lower=1)[0].T
         return covariances, factors, floored
 
     def _floored_variances(

@@ -25,7 +25,8 @@ from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.mixture._base import DEAD, BaseMixture
-from unmix.mixture.families import FAMILIES, Family, sums
+from unmix.mixture._start import clusters
+from unmix.mixture.families import FAMILIES, Family
 
 SOFT = 0.1  # of each row of the start belongs to all components alike: a probability of nought would stay so
 
@@ -274,31 +275,6 @@ class Mixture(BaseMixture):
             np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
 
         return cls(3, tol=1e-4, random_state=0), X, found
-
-
-def clusters(x: Any, w: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels of a short k-means: the same steps, and but for rounding the same numbers, for dense and CSR rows."""
-    square = np.asarray((x * x).sum(axis=1)).ravel()
-
-    def apart(centres: np.ndarray) -> np.ndarray:
-        return np.maximum(square[:, None] - 2.0 * np.asarray(x @ centres.T) + (centres**2).sum(axis=1), 0.0)
-
-    def rows(index: Any) -> np.ndarray:
-        return np.asarray(x[index].toarray() if sp.issparse(x) else x[index])
-
-    centres = rows([int(rng.choice(len(w), p=w / w.sum()))])
-    near = apart(centres)[:, 0]
-    for _ in range(1, K):  # k-means++, each centre the best of a few draws
-        mass = np.cumsum(w * near)
-        tries = np.searchsorted(mass, rng.random(2 + int(np.log(K))) * mass[-1]).clip(max=len(w) - 1)
-        nearer = np.minimum(near[:, None], apart(rows(tries)))
-        best = int((w @ nearer).argmin())
-        centres, near = np.vstack([centres, rows([tries[best]])]), nearer[:, best]
-    for _ in range(20):
-        z = np.eye(K)[apart(centres).argmin(axis=1)] * w[:, None]
-        N = z.sum(axis=0)[:, None]
-        centres = np.where(N > 0, sums(z, x) / np.maximum(N, 1e-300), centres)
-    return np.asarray(apart(centres).argmin(axis=1))
 
 
 def _family(f: Any) -> Family:

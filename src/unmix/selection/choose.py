@@ -28,7 +28,8 @@ from unmix.selection.criteria import CRITERIA, ROWS, Question, Score, kinds, lik
 CLEAR = 3.0  # standard deviations by which data must beat structureless ones
 DECISIVE = 10.0  # difference of an information criterion (Kass & Raftery 1995)
 ROUNDS = 3  # of cutting parts in two and joining them
-LIKENESSES = 10  # of each kind
+LIKENESSES = 10  # of each kind; after FEW of them nobody doubts an excess of BEYOND (t with 3 degrees: 1 in 600)
+FEW, BEYOND = 4, 10.0
 AGREE = 1.5  # votes whose ratio is below this agree well enough for the first to count
 
 
@@ -251,12 +252,16 @@ def _fits(q: Question) -> tuple[list[Any], list[Any]]:
         if not first:
             continue
         again = [q.sized(ks[i]) for i in first]
-        found = fit_together(again, q.source, [w] * len(again), [seed] * len(again), list(first.values()))
-        for i, model, fit in zip(first, again, found, strict=True):
-            if _rank(model, fit) < _rank(models[i], fits[i]):
-                models[i], fits[i] = model, fit
+        beat = [np.inf if models[i].notes(fits[i].U) else fits[i].objective for i in first]
+        found = fit_together(again, q.source, [w] * len(again), [seed] * len(again), list(first.values()), beat)
+        for i, model, fit, before in zip(first, again, found, beat, strict=True):
+            if fit is None or _rank(model, fit) >= _rank(models[i], fits[i]):
+                continue
+            worth = model.tolerance() * model.unit(fit.U, fit.trace[0].objective)
+            if before - fit.objective > worth:  # less is the same optimum
                 fresh["grow"].add(ks[i])
                 fresh["merge"].add(ks[i])
+            models[i], fits[i] = model, fit
     return models, fits
 
 
@@ -342,12 +347,17 @@ def structure(q: Question, k: int) -> float:
     one, many = log_losses(q, x, [1, k])
     least = np.inf
     for kind in kinds(x):
-        gains = []
-        for i in range(LIKENESSES):
-            a, b = log_losses(q, likeness(x, kind, generator(q.seed, kind, i)), [1, k])
-            gains.append(a - b)
-        spread = max(float(np.std(gains, ddof=1)), 1e-9)
-        least = min(least, (one - many - float(np.mean(gains))) / spread)
+        gains: list[float] = []
+        while len(gains) < LIKENESSES:
+            y = likeness(x, kind, generator(q.seed, kind, len(gains)))
+            gains.append(float(-np.diff(log_losses(q, y, [1, k]))[0]))
+            if len(gains) >= FEW:
+                excess = (one - many - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
+                if not 0 < excess < BEYOND:
+                    break
+        least = min(least, float(excess))
+        if least < CLEAR:
+            break
     return least
 
 
