@@ -119,6 +119,28 @@ def test_a_hopeless_start_is_dropped_early():
     assert len(seen) < 20 * model.n_iter_
 
 
+def test_a_fit_that_will_not_beat_another_is_given_up(problem):
+    from unmix.model import fit_together
+
+    _, X, _ = problem
+    seen = []
+
+    class Watched(Prototypes):
+        def local(self, U, b):
+            seen.append(self.random_state)
+            return super().local(U, b)
+
+    best = Watched(3, random_state=0, tol=0).fit(X)
+    goal = -best.score(X)
+    seen.clear()
+    easy, hard = Watched(3, random_state=1, tol=0), Watched(2, random_state=2, tol=0)
+    fits = fit_together([easy, hard], X, [None] * 2, [0] * 2, beat=[np.inf, goal * 0.5])
+    assert fits[1] is None
+    assert not hasattr(hard, "components_")
+    assert easy.score(X) == pytest.approx(-fits[0].objective)
+    assert seen.count(1) > seen.count(2)
+
+
 def test_weights_count_in_the_fit(problem):
     _, X, _ = problem
     w = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
