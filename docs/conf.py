@@ -1,10 +1,13 @@
 """Sphinx: pages in Markdown, one page per model made from its own docstring and class attributes."""
 
 import inspect
+import re
 import sys
 from pathlib import Path
 
 import unmix
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "unmix"
 author = "the unmix developers"
@@ -14,12 +17,21 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 html_theme = "pydata_sphinx_theme"
 html_title = "unmix"
-html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_sidebars = {"*": []}  # the models have one
+html_theme_options = {
+    "show_prev_next": False,
+    "secondary_sidebar_items": {"models/*": [], "*": ["page-toc"]},
+    "header_links_before_dropdown": 4,
+    "navbar_persistent": ["search-button"],
+}
 autodoc_typehints = "none"
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
-exclude_patterns = ["_build"]
-suppress_warnings = ["docutils"]  # equations in docstrings are set in plain text
+exclude_patterns = ["_build", "_static"]
+# Equations in docstrings are set in plain text; some docstrings are scikit-learn's and refer to its own pages.
+suppress_warnings = ["docutils", "ref.ref", "ref.python"]
 
 
 def yes(flag):
@@ -52,5 +64,18 @@ def make_pages(app):
     (folder / "index.md").write_text(f"# Models\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
 
 
+def skip(app, what, name, obj, skip, options):
+    """Leave out scikit-learn's metadata routing."""
+    return True if name == "get_metadata_routing" or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def make_pictures(app):
+    import pictures  # runs the code of the pages
+
+    pictures.draw_all(Path(app.srcdir) / "_static")
+
+
 def setup(app):
     app.connect("builder-inited", make_pages)
+    app.connect("builder-inited", make_pictures)
+    app.connect("autodoc-skip-member", skip)

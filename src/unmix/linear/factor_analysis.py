@@ -70,6 +70,16 @@ class FactorAnalysis(Model):
         Covariance of z: the identity, unless the rotation is oblique.
     loglike_ : list of float
         Log-likelihood of all rows after each step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from unmix import FactorAnalysis
+    >>> X = load_iris().data.copy()
+    >>> X[::10, 2] = np.nan  # not observed
+    >>> FactorAnalysis(1, random_state=0).fit(X).noise_variance_.round(2).tolist()
+    [0.16, 0.16, 0.01, 0.04]
     """
 
     sparse = True

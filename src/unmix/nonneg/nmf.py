@@ -102,6 +102,15 @@ def paced(stretch: float, pace: float) -> float:
 
     Over-relaxed alternation leaves at least `stretch` of the slowest mode a pass, and just that where it goes as far as
     is best or farther; where it leaves more, going farther pays [Young 1954]. So one follows the other from below.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from unmix import NMF
+    >>> X = load_digits().data
+    >>> model = NMF(10, random_state=0).fit(X)
+    >>> model.components_.shape, bool((model.components_ >= 0).all())
+    ((10, 64), True)
     """
     return 0.4 * stretch + 0.54 * min(pace, 1.0) ** 1.5
 

@@ -331,6 +331,12 @@ def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
     Returns
     -------
     rejected : ndarray of bool of shape (n,)
+
+    Examples
+    --------
+    >>> from unmix.outlier import benjamini_hochberg
+    >>> benjamini_hochberg([0.001, 0.02, 0.04, 0.8], alpha=0.05).tolist()
+    [True, True, False, False]
     """
     p = np.asarray(p, dtype=np.float64)
     n = len(p)

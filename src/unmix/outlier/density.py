@@ -48,6 +48,15 @@ class RowDensity(DensityMixin, BaseEstimator):
         What columns are measured from, and in.
     models_ : list of GaussianMixture
         The two factors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from unmix.outlier import RowDensity
+    >>> X = load_iris().data
+    >>> density = RowDensity(random_state=0).fit(X)
+    >>> bool(density.score_samples([[9.0, 1.0, 1.0, 5.0]])[0] < density.score_samples(X).min())
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -30,6 +30,7 @@ DECISIVE = 10.0  # difference of an information criterion (Kass & Raftery 1995)
 ROUNDS = 3  # of cutting parts in two and joining them
 LIKENESSES = 10  # of each kind; after FEW of them nobody doubts an excess of BEYOND (t with 3 degrees: 1 in 600)
 FEW, BEYOND = 4, 10.0
+HIGH = ("silhouette", "stability", "gap")  # criteria of which high is good
 AGREE = 1.5  # votes whose ratio is below this agree well enough for the first to count
 
 
@@ -85,11 +86,12 @@ class Selection:
             value, error = self.columns[name], self.columns.get(f"{name}_se", np.zeros(len(ks)))
             low, span = np.nanmin(value), np.nanmax(value) - np.nanmin(value) or 1.0
             shown = error / span if error.any() else None
-            ax.errorbar(ks, (value - low) / span, shown, marker="o", ms=4, capsize=2, label=name)
+            way = "high" if name in HIGH else "low"
+            ax.errorbar(ks, (value - low) / span, shown, marker="o", ms=4, capsize=2, label=f"{name} ({way} is good)")
             best = list(ks).index(self.votes[name])
             ax.plot(ks[best], (value[best] - low) / span, "o", ms=9, mfc="none", color="black")
         if self.k is not None:
-            ax.axvline(self.k, color="black", lw=0.8, ls=":")
+            ax.axvline(self.k, color="black", lw=1.5, ls=":")
         ax.set(xlabel="k", ylabel="criterion, from its lowest to its highest", title=self.title)
         ax.set_xticks([k for k in ks if len(ks) <= 25 or k % 5 == 0])
         ax.legend(frameon=False)
@@ -98,14 +100,27 @@ class Selection:
     @property
     def title(self) -> str:
         """The answer in three words."""
-        return "not decided" if self.k is None else "no structure: k = 1" if self.k == 1 else f"k = {self.k}"
+        none = self.k == 1 and len(self.columns["k"]) > 1
+        return "not decided" if self.k is None else "no structure: k = 1" if none else f"k = {self.k}"
 
     def _repr_html_(self) -> str:
-        table = self.table._repr_html_() if hasattr(self.table, "_repr_html_") else f"<pre>{self.table}</pre>"
-        return f"<p><b>{self.title}</b>: {self.reason}</p>{table}"
+        shown = {n: v for n, v in self.columns.items() if not (n in ("converged", "sound") and v.all())}
+        rows = []
+        for i, k in enumerate(self.columns["k"]):
+            tag, cells = "th" if k == self.k else "td", [_short(v[i]) for v in shown.values()]
+            rows.append("<tr>" + "".join(f"<{tag} style='text-align:right'>{c}</{tag}>" for c in cells) + "</tr>")
+        head = "".join(f"<th>{n}</th>" for n in shown)
+        return f"<p><b>{self.title}</b>: {self.reason}</p><table><tr>{head}</tr>{''.join(rows)}</table>"
 
     def __str__(self) -> str:
         return f"{self.title}: {self.reason}"
+
+
+def _short(value: Any) -> str:
+    """A cell of a table for people."""
+    if isinstance(value, (np.bool_, bool)):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, Integral) else f"{value:.5g}" if np.isfinite(value) else "–"
 
 
 def select(
@@ -175,7 +190,7 @@ def select(
     scores = {}
     for c in chosen:
         scores[c] = CRITERIA[c](q)
-        sign = -1.0 if c in ("silhouette", "stability", "gap") else 1.0  # shown as everybody knows them
+        sign = -1.0 if c in HIGH else 1.0  # shown as everybody knows them
         columns[c] = sign * scores[c].value
         if scores[c].error.any():
             columns[f"{c}_se"] = scores[c].error
@@ -296,9 +311,11 @@ def _answer(q: Question, chosen: list[str], scores: dict[str, Score], votes: dic
     if k > 1 and hasattr(q.model, "assign"):
         excess = structure(q, k)
         if excess < CLEAR:
+            side = "above" if excess > 0 else "below"
             return 1, (
                 f"{first} alone would choose {k}, but data without groups, of the same mean and axes, gain as much or "
-                f"nearly so: the data are {excess:.1f} standard deviations above them, and {CLEAR:.0f} are asked for."
+                f"nearly so: the data are {abs(excess):.1f} standard deviations {side} them, and {CLEAR:.0f} above are "
+                "asked for."
             )
     return k, _sure(q, first, scores[first], votes)
 
@@ -414,6 +431,13 @@ class Select(MetaEstimatorMixin, BaseEstimator):
         The chosen number.
     model_ : estimator
         The fitted model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from unmix import KMeans, Select
+    >>> Select(KMeans(), k=range(1, 6), random_state=0).fit(load_iris().data).k_
+    2
     """
 
     def __init__(

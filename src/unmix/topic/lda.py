@@ -118,6 +118,17 @@ class LatentDirichletAllocation(Model):
         η.
     bound_ : float
         Perplexity of the training documents by the bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import LatentDirichletAllocation
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.kron(np.eye(2), np.ones(5)) / 5  # of five words each
+    >>> X = np.array([rng.multinomial(50, topics[i % 2]) for i in range(200)])
+    >>> model = LatentDirichletAllocation(2, random_state=0).fit(X)
+    >>> sorted(sorted(t.argsort()[-5:].tolist()) for t in model.components_)
+    [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     """
 
     sparse: ClassVar[bool] = True

@@ -1,0 +1,222 @@
+"""Pictures of the pages: each page's own code is run, and what it made is drawn, so text and picture cannot differ."""
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Ellipse
+
+import unmix
+
+HERE = Path(__file__).parent
+STYLE = {
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11,
+    "font.size": 10,
+    "svg.hashsalt": "unmix",
+}
+COLOURS = np.array(["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#333333", "#ee9944", "#99bbaa"])
+
+
+def blocks(page):
+    """The Python blocks of a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run(page):
+    """Run the blocks of a page in order; the names that they made, and what each printed."""
+    names, printed = {"__name__": page.stem}, []
+    for i, code in enumerate(blocks(page)):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, f"{page.name}, block {i + 1}", "exec"), names)
+        printed.append(out.getvalue())
+    plt.close("all")
+    return names, printed
+
+
+def scatter(ax, X, labels, title=None, **more):
+    ax.scatter(*X.T, c=COLOURS[labels], s=9, lw=0, alpha=0.8, **more)
+    ax.set(xticks=[], yticks=[], title=title)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.spines[:].set_visible(False)
+
+
+def figure(width, height, *layout, **more):
+    return plt.subplots(*layout, figsize=(width, height), **more)
+
+
+# ---------------------------------------------------------------- How many clusters?
+
+
+def seven(ns):
+    fig, (left, right) = figure(8.4, 3.6, 1, 2, width_ratios=[1, 1.25])
+    scatter(left, ns["X"], ns["answer"].model.labels_, "the rows")
+    ns["answer"].plot(right)
+    return fig
+
+
+def noise(ns):
+    rows, answer = ns["noise"], ns["nothing"]
+    fig, (left, middle, right) = figure(10.5, 3.6, 1, 3, width_ratios=[1, 1.25, 1.1])
+    scatter(
+        left, rows, unmix.KMeans(answer.votes["silhouette"], random_state=0).fit_predict(rows), "noise, cut in three"
+    )
+    answer.plot(middle)
+    rng = np.random.default_rng(0)
+    for at, (X, k) in enumerate([(rows, 3), (ns["X"], 7)]):
+        like = [gain(rng.uniform(X.min(axis=0), X.max(axis=0), X.shape), k) for _ in range(30)]
+        right.plot(like, at + rng.uniform(-0.15, 0.15, 30), "o", ms=4, color="0.6", mew=0, label="rows without groups")
+        right.plot([gain(X, k)] * 2, [at - 0.3, at + 0.3], color=COLOURS[1], lw=2.5, label="the data")
+    right.set(yticks=[0, 1], yticklabels=["noise\nk = 3", "7 groups\nk = 7"], ylim=(-0.6, 1.9))
+    right.set(xlabel="g = log D(1) − log D(k)", title="what k parts gain")
+    right.legend(
+        *(v[:2] for v in right.get_legend_handles_labels()), frameon=False, loc="upper left", ncols=2, fontsize=9
+    )
+    return fig
+
+
+def gain(X, k):
+    one, many = (unmix.KMeans(j, n_init=3, random_state=0).fit(X).inertia_ for j in (1, k))
+    return np.log(one / many)
+
+
+def nested(ns):
+    Y, answer = ns["Y"], ns["split"]
+    fig, (left, middle, right) = figure(10.5, 3.6, 1, 3, width_ratios=[1, 1, 1.3])
+    for ax, name in ((left, "silhouette"), (middle, "bic")):
+        k = answer.votes[name]
+        scatter(ax, Y, unmix.GaussianMixture(k, n_init=20, random_state=0).fit(Y).labels_, f"{name}: {k}")
+    answer.plot(right)
+    return fig
+
+
+# ---------------------------------------------------------------- How sure is a clustering?
+
+
+def silhouette(ns):
+    labels, found = ns["model"].labels_, ns["found"]
+    fig, (left, right) = figure(8.4, 3.6, 1, 2)
+    scatter(left, ns["X"], labels, "the rows")
+    order = np.lexsort((found.per_row, labels))
+    for k in range(len(found.clusters)):
+        rows = np.flatnonzero(labels[order] == k)
+        right.fill_betweenx(rows, found.per_row[order][rows], color=COLOURS[k], step="mid", lw=0)
+    right.axvline(found.score, color="black", ls=":", lw=1)
+    right.annotate(f" mean {found.score:.2f}", (found.score, len(order)), va="bottom")
+    right.set(yticks=[], xlabel="silhouette of the row", ylim=(0, 1.08 * len(order)))
+    return fig
+
+
+def stability(ns):
+    fig, ax = figure(5.6, 3.2)
+    for name in ("pairs", "transfer"):
+        ax.errorbar(ns["ks"], [s.score for s in ns[name]], [s.se for s in ns[name]], marker="o", capsize=3, label=name)
+    ax.set(xlabel="k", ylabel="stability", xticks=list(ns["ks"]), ylim=(0, 1.05))
+    ax.legend(frameon=False, loc="lower left")
+    return fig
+
+
+# ---------------------------------------------------------------- Which rows are strange?
+
+
+def outliers(ns):
+    X, new = ns["X"], ns["new"]
+    fig, axes = figure(9, 3.1, 1, 2, sharex=True, sharey=True)
+    x, y = np.meshgrid(np.linspace(-10, 8, 181), np.linspace(-6, 6, 121))
+    grid = np.column_stack([x.ravel(), y.ravel()])
+    for ax, model in zip(axes, (unmix.GaussianMixture(2), unmix.KMeans(2)), strict=True):
+        detector = unmix.OutlierDetector(model, random_state=0).fit(X)
+        p = detector.p_values(grid).reshape(x.shape)
+        levels = [0.01, 0.05, 0.25, 0.5, 1.0]
+        shades = ax.contourf(x, y, p, levels, colors=["#dce8f2", "#b5d0e6", "#84b2d6", "#4f8fc0"])
+        ax.scatter(*X.T, s=3, color="black", lw=0, alpha=0.5)
+        strange = detector.p_values(new) <= 0.01
+        ax.scatter(*new[strange].T, marker="X", s=60, color=COLOURS[1], ec="white", lw=0.6)
+        ax.scatter(*new[~strange].T, marker="o", s=55, color=COLOURS[2], ec="white", lw=0.6)
+        ax.set(title=type(model).__name__, aspect="equal", xticks=range(-8, 9, 4))
+    fig.colorbar(shades, ax=axes, label="p-value of a new row", shrink=0.85)
+    return fig
+
+
+# ---------------------------------------------------------------- Which clustering?
+
+
+def clustering(ns):
+    fig, axes = figure(10, 5.2, 2, 4)
+    (a, b, c, d), (e, f, g, h) = axes
+    X = ns["X"]
+    scatter(a, X, ns["kmeans"].labels_, "KMeans")
+    a.plot(*ns["kmeans"].cluster_centers_.T, "kx", ms=8, mew=2)
+    scatter(b, X, np.zeros(len(X), int), "SoftKMeans")
+    rgb = np.array([to_rgb(v) for v in COLOURS[:3]])
+    b.collections[0].set_facecolor(ns["soft"].transform(X) @ rgb)
+    b.plot(*ns["soft"].cluster_centers_.T, "kx", ms=8, mew=2)
+    scatter(c, ns["rings"], ns["kernel"].labels_, "KernelKMeans")
+    near = ns["wild"][:, 0] < 20
+    scatter(d, ns["wild"][near], ns["medoids"].labels_[near], "KMedoids")
+    d.plot(*ns["medoids"].cluster_centers_.T, "ks", ms=6, mfc="none", mew=1.5)
+    scatter(e, ns["cross"], ns["mixture"].predict(ns["cross"]), "GaussianMixture")
+    ellipses(e, ns["mixture"])
+    scatter(f, X, ns["bayes"].labels_, "BayesianGaussianMixture")
+    ellipses(f, ns["bayes"])
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(ns["table"]))
+    scatter(
+        g,
+        np.column_stack([ns["table"][:, 0] + jitter, ns["table"][:, 2]]),
+        ns["mixed"].labels_,
+        "Mixture: mixed columns",
+    )
+    scatter(h, np.sqrt(ns["waits"]), ns["own"].labels_, "Mixture: your own")
+    for ax, xlabel, ylabel in ((g, "visits", "spent"), (h, "√ wait 1", "√ wait 2")):
+        ax.set(xlabel=xlabel, ylabel=ylabel, aspect="auto")
+    return fig
+
+
+def ellipses(ax, model):
+    """Two standard deviations of each component that holds rows."""
+    for k, (mean, C) in enumerate(zip(model.means_, model.covariances_, strict=True)):
+        if (model.labels_ == k).any():
+            value, vector = np.linalg.eigh(C)
+            turn = np.degrees(np.arctan2(*vector[::-1, 1]))
+            ax.add_patch(Ellipse(mean, *4 * np.sqrt(value[::-1]), angle=turn, fill=False, lw=1.2))
+
+
+PAGES = {
+    "how_many": (seven, noise, nested),
+    "how_sure": (silhouette, stability),
+    "outliers": (outliers,),
+    "clustering": (clustering,),
+}
+
+
+def draw(names, page, folder):
+    """Write the pictures of a page from the names that its code made."""
+    folder.mkdir(exist_ok=True)
+    with plt.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vanished components and the like are the page's subject
+        for picture in PAGES.get(page, ()):
+            fig = picture(names)
+            fig.savefig(folder / f"{picture.__name__}.svg", metadata={"Date": None})
+            plt.close(fig)
+    if page == "how_many":
+        (folder / "seven.html").write_text(names["answer"]._repr_html_())
+
+
+def draw_all(folder):
+    for page in PAGES:
+        draw(run(HERE / f"{page}.md")[0], page, Path(folder))
+
+
+if __name__ == "__main__":
+    draw_all(HERE / "_static")
