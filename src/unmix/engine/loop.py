@@ -38,7 +38,7 @@ from unmix.engine.trace import Fit, Step
 
 T = TypeVar("T")
 Steps = Generator[Ask, tuple[dict[int, Any], Seen], T]  # asks for passes, gets (totals, what the rows showed), gives T
-PATIENCE = 10.0  # a start is hopeless when ten times its last improvement would not bring it to the best one
+PATIENCE = 100.0  # a start is hopeless when a hundred times its last improvement would not bring it to the best one
 
 
 @dataclass
@@ -385,7 +385,7 @@ class Loop:
         return next((t.objective for t in reversed(s.trace[:-1]) if t.accepted), inf)
 
     def _hopeless(self, s: Start, best: float) -> bool:
-        """Whether ten times the last improvement would not reach the best start."""
+        """Whether a hundred times the last improvement would not reach the best start."""
         accepted = [t.objective for t in s.trace if t.accepted]
         return len(accepted) > 2 and accepted[-1] - PATIENCE * (accepted[-2] - accepted[-1]) > best
 
