@@ -52,7 +52,8 @@ PUBLISHED = {
     "uci/yeast": ((10,), 0.145, 0.048),
 }
 # Where the rows are scaled as for the published fits, without columns that are constant and to a standard deviation of
-# 1 of all cells together: reg_covar is a size in these units. The others are taken as they are stored, and of these compound and ionosphere would miss if scaled.
+# 1 of all cells together: reg_covar is a size in these units. The others are taken as they are stored; of these
+# compound and ionosphere would miss if they were scaled.
 SCALED = {"uci/glass", "uci/statlog", "uci/wine"}
 # Not reached. The numbers are the index and, behind it, the inertia or the mean log-likelihood, of some seeds each.
 MEANS_MISSED = {

@@ -1,5 +1,6 @@
 """How many parts: criteria against their definitions, choices on planted data, and "none" where there are none."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -13,8 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import unmix
+from unmix.engine.sources import as_source
 from unmix.model import fit_together
-from unmix.selection.criteria import likeness
+from unmix.selection.choose import size_of
+from unmix.selection.criteria import Question, likeness
 
 
 def blobs(k, n=300, d=2, apart=8.0, seed=0):
@@ -23,6 +26,10 @@ def blobs(k, n=300, d=2, apart=8.0, seed=0):
     centres = np.array([[apart * a, apart * b] + [0.0] * (d - 2) for a, b in places[:k]])
     label = np.arange(n) % k
     return centres[label] + rng.standard_normal((n, d)), label
+
+
+def question(model, X):
+    return Question(model, size_of(model), [1, 2], X, as_source(X), None, 0, 5, 20, [], [])
 
 
 def quietly(f, *args, **kwargs):
@@ -144,16 +151,34 @@ def test_gap_chooses_the_number_of_blobs_and_one_for_noise():
     assert quietly(unmix.select, unmix.KMeans(n_init=3), noise, range(1, 8), "gap", random_state=0).k == 1
 
 
-def test_likenesses_keep_mean_and_axes():
+@pytest.mark.parametrize("holes", [0.0, 0.3])
+def test_likenesses_keep_mean_axes_and_holes(holes):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 3)) @ rng.standard_normal((3, 3)) + 5
+    seen = np.where(rng.random(X.shape) < holes, np.nan, X)
     for kind in ("uniform", "gaussian"):
-        Y = likeness(X, kind, rng)
+        Y = likeness(question(unmix.KMeans(), seen), seen, None, kind, rng)
+        assert np.array_equal(np.isnan(Y), np.isnan(seen))
+        Y = np.ma.cov(np.ma.masked_invalid(Y), rowvar=False).filled(0)
         _, axes = np.linalg.eigh(np.cov(X.T))
-        turned = axes.T @ np.cov(Y.T) @ axes
+        turned = axes.T @ Y @ axes
         off = abs(turned - np.diag(np.diag(turned))).max()
         assert off < 0.15 * turned.max()
-    np.testing.assert_allclose(np.cov(likeness(X, "gaussian", rng).T), np.cov(X.T), rtol=0.2, atol=0.2)
+    np.testing.assert_allclose(Y, np.cov(X.T), rtol=0.2, atol=0.2)  # the Gaussian's
+
+
+def test_likenesses_keep_to_what_a_column_can_hold():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 300), rng.poisson(50, 300), rng.random(300)]).astype(float)
+    X[:30, 0] = np.nan
+    Y = likeness(question(unmix.KMeans(), X), X, None, "gaussian", rng)
+    assert np.array_equal(np.isnan(Y), np.isnan(X))
+    assert np.array_equal(np.sort(Y[30:, 0]), np.sort(X[30:, 0]))
+    assert (Y[:, 1] == np.round(Y[:, 1])).all()
+    assert len(np.unique(Y[:, 2])) == 300
+    w = np.where(X[:, 1] > 50, 1.0, 0.0)
+    Y = likeness(question(unmix.KMeans(), X), X[w > 0], w[w > 0], "box", rng)
+    assert (Y[:, 1] > 50).all()
 
 
 # ---------------------------------------------------------------- answers
@@ -211,12 +236,160 @@ def test_missing_cells_and_weights():
 
 def test_disagreement_is_said():
     rng = np.random.default_rng(3)
-    X = np.concatenate([rng.standard_normal((400, 1)) * 0.2 + c for c in (0, 1, 20, 21)])  # pairs of pairs
-    answer = quietly(unmix.select, unmix.KMeans(n_init=5), X, range(1, 8), ["gap", "silhouette"], random_state=0)
-    assert set(answer.votes) == {"gap", "silhouette"}
-    if answer.k is None:
-        assert "disagree" in answer.reason
-        assert answer.model is None
+    tight = [(x + a, y + b) for x, y in ((0, 0), (40, 0), (0, 40)) for a, b in ((0, 0), (3, 0), (0, 3))]
+    X = np.concatenate([rng.standard_normal((60, 2)) * 0.2 + c for c in tight])  # three groups of three
+    answer = quietly(unmix.select, unmix.KMeans(n_init=5), X, range(1, 11), ["gap", "silhouette"], random_state=0)
+    assert answer.votes == {"gap": 9, "silhouette": 3}
+    assert answer.k is None
+    assert "disagree" in answer.reason
+    assert answer.model is None
+    with pytest.raises(ValueError, match="no k was chosen: the criteria disagree"):
+        quietly(unmix.Select(unmix.KMeans(n_init=5), range(1, 11), ["gap", "silhouette"], random_state=0).fit, X)
+
+
+# ---------------------------------------------------------------- every model, every kind of data
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("make", [unmix.PCA, unmix.FactorAnalysis])
+def test_factors_by_likelihood_whatever_the_unit(make, scale):
+    rng = np.random.default_rng(0)
+    X = scale * (3 * rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8)) + 0.5 * rng.normal(size=(300, 8)))
+    answer = quietly(unmix.select, make(), X, random_state=0)  # k up to 20 is asked, and 8 columns allow fewer
+    assert answer.k == 2, str(answer)
+    assert "Not possible" in answer.reason
+    nll = quietly(unmix.select, make(), X, range(1, 5), "nll", random_state=0)
+    assert nll.columns["nll"][2] == pytest.approx(-make(3).fit(X).score(X), rel=1e-3, abs=1e-3)
+    assert nll.k == 2
+
+
+@pytest.mark.parametrize("criterion", ["silhouette", "gap", "stability"])
+def test_rows_of_no_weight_are_no_rows(criterion):
+    X, _ = blobs(4, d=3)
+    rng = np.random.default_rng(0)
+    more = np.vstack([X, rng.uniform(-30, 30, (600, 3))])
+    w = np.r_[np.ones(300), np.zeros(600)]
+    answer = quietly(
+        unmix.select, unmix.KMeans(n_init=3), more, range(1, 6), criterion, sample_weight=w, random_state=0
+    )
+    assert answer.k == 4, str(answer)
+    noise = np.vstack([rng.normal(size=(300, 3)), X])
+    answer = quietly(unmix.select, unmix.KMeans(), noise, range(1, 6), sample_weight=w[:600], random_state=0)
+    assert answer.k == 1, str(answer)
+
+
+def test_weights_that_are_shares():
+    X, _ = blobs(3)
+    w = np.full(len(X), 0.01)
+    assert quietly(unmix.select, unmix.KMeans(n_init=3), X, range(1, 6), sample_weight=w, random_state=0).k == 3
+
+
+@pytest.mark.parametrize("model", [unmix.KMeans(n_init=2), unmix.GaussianMixture(covariance_type="spherical")])
+def test_missing_cells_make_no_groups_and_hide_none(model):
+    ones, twos = 0, 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        holes = rng.random((200, 4)) < 0.4
+        noise = rng.random((200, 4)) if seed % 2 else rng.normal(size=(200, 4))
+        ones += quietly(unmix.select, model, np.where(holes, np.nan, noise), range(1, 5), random_state=0).k == 1
+        X = rng.normal(size=(200, 4)) + 3.5 * (np.arange(200) % 2)[:, None]
+        twos += quietly(unmix.select, model, np.where(holes, np.nan, X), range(1, 5), random_state=0).k == 2
+    assert ones == 5
+    assert twos >= 4
+
+
+def test_mixtures_of_mixed_columns():
+    rng = np.random.default_rng(0)
+    group = np.arange(300) % 2
+    X = np.column_stack([rng.poisson(5 + 10 * group), rng.normal(size=300) + 6 * group]).astype(float)
+    model = unmix.Mixture(family=[("poisson", [0]), ("gaussian", [1])])
+    assert quietly(unmix.select, model, X, range(1, 5), random_state=0).k == 2
+    X = np.column_stack([rng.poisson(5, 300), rng.normal(size=300)]).astype(float)
+    assert quietly(unmix.select, model, X, range(1, 5), random_state=0).k == 1
+    yes = (rng.random((300, 8)) < np.where(group, 0.9, 0.1)[:, None]).astype(float)
+    yes[rng.random(yes.shape) < 0.2] = np.nan
+    assert quietly(unmix.select, unmix.Mixture(family="bernoulli"), yes, range(1, 5), random_state=0).k == 2
+    one = rng.poisson(np.where(group, 3, 20))[:, None].astype(float)
+    assert quietly(unmix.select, unmix.Mixture(family="poisson"), one, range(1, 5), random_state=0).k == 2
+
+
+def test_silhouettes_are_by_the_models_distance():
+    rng = np.random.default_rng(0)
+    ways = np.eye(3)[np.arange(300) % 3] + 0.05 * rng.random((300, 3))
+    X = ways * rng.lognormal(0, 1.5, (300, 1))
+    answer = quietly(unmix.select, unmix.KMeans(metric="cosine", n_init=3), X, range(1, 6), random_state=0)
+    assert answer.k == 3, str(answer)
+    labels = unmix.KMeans(3, metric="cosine", n_init=3, random_state=0).fit_predict(X)
+    assert answer.columns["silhouette"][2] == pytest.approx(silhouette_score(X, labels, metric="cosine"), abs=1e-6)
+    X, _ = blobs(3)
+    K = X @ X.T
+    own = np.diagonal(K)
+    D = np.sqrt(np.maximum(own[:, None] + own - 2 * K, 0))
+    plain = quietly(unmix.select, unmix.KMedoids(n_init=3), X, range(2, 6), random_state=0)
+    given = {
+        unmix.KMedoids(metric="precomputed", n_init=3): D,
+        unmix.KernelKMeans(kernel="precomputed", n_init=5): K,
+        unmix.KernelKMeans(kernel="linear", n_init=5): X,
+    }
+    for model, rows in given.items():
+        answer = quietly(unmix.select, model, rows, range(2, 6), random_state=0)
+        assert answer.k == 3
+        assert answer.columns["silhouette"][1] == pytest.approx(plain.columns["silhouette"][1], abs=1e-6)
+
+
+def test_rounded_rows_have_no_more_groups():
+    rng = np.random.default_rng(0)
+    X = np.round(20 * (3 * rng.normal(size=(200, 1)) + 0.5 * rng.normal(size=(200, 3))))
+    assert quietly(unmix.select, unmix.KMeans(), X, range(1, 5), random_state=0).k == 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        unmix.KMeans(max_size=120, n_init=3),
+        unmix.SoftKMeans(beta=5.0, n_init=3),
+        unmix.KMedoids(n_init=3),
+        unmix.KernelKMeans(gamma=0.02, n_init=10),
+        unmix.BayesianGaussianMixture(n_init=3),
+        unmix.Mixture(family="gaussian", n_init=3),
+    ],
+)
+def test_every_clustering_finds_the_groups(model):
+    X, _ = blobs(3)
+    answer = quietly(unmix.select, model, X, range(1, 6), random_state=0)
+    assert answer.k == 3, str(answer)
+
+
+@pytest.mark.parametrize("model", [unmix.KMeans(n_init=3), unmix.GaussianMixture(), unmix.Mixture(family="gaussian")])
+def test_held_out_entries_of_clusterings(model):
+    X, _ = blobs(3, d=4)
+    X = X @ np.random.default_rng(0).normal(size=(4, 4))
+    answer = quietly(unmix.select, model, X, range(1, 5), "entries", random_state=0)
+    assert answer.columns["entries"][2] < 0.5 * answer.columns["entries"][0]
+
+
+def test_sparse_rows():
+    X, _ = blobs(3)
+    X = np.abs(X)
+    for criterion in ("silhouette", "gap"):
+        rows = sp.csr_array(X)
+        assert quietly(unmix.select, unmix.KMeans(n_init=3), rows, range(1, 6), criterion, random_state=0).k == 3
+
+
+def test_the_seed_of_the_model_counts():
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    first, again = (quietly(unmix.select, unmix.KMeans(random_state=3), X, range(1, 8)) for _ in range(2))
+    assert np.array_equal(first.columns["objective"], again.columns["objective"])
+
+
+def test_fits_that_collapsed_are_named():
+    X, _ = blobs(2)
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X * 1e-5, range(1, 4), random_state=0)
+    assert "collapsed in every fit, so do not trust this" in answer.reason
+    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
+    answer = quietly(unmix.select, unmix.GaussianMixture(n_init=3), X, range(1, 6), random_state=0)
+    assert ("Left out" in answer.reason) == (not answer.columns["sound"].all())
+    assert not answer.columns["sound"].all()
 
 
 def test_the_estimator_in_a_pipeline():
@@ -226,6 +399,16 @@ def test_the_estimator_in_a_pipeline():
     assert pipe[-1].k_ == 3
     assert len(np.unique(found)) == 3
     assert pipe.transform(X).shape == (len(X), 3)
+    frame = clone(pipe).set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == ["kmeans0", "kmeans1", "kmeans2"]
+    again = unmix.Select(unmix.GaussianMixture(), range(1, 5), random_state=0)
+    assert not hasattr(pipe[-1], "predict_proba")
+    assert quietly(again.fit, X).predict_proba(X).shape == (len(X), again.k_)
+    assert again.score(X) == pytest.approx(again.score_samples(X).mean())
+    np.testing.assert_allclose(
+        again.inverse_transform(again.transform(X)), again.model_.predict_proba(X) @ again.model_.means_
+    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).predict(X), again.labels_)
     again = clone(pipe).set_params(select__k=[2])
     quietly(again.fit, X)
     assert again[-1].k_ in (1, 2)
@@ -248,9 +431,17 @@ def test_table_and_pictures():
     [
         ({"k": []}, "whole numbers"),
         ({"k": [0, 1]}, "at least 1"),
-        ({"k": [500]}, "rows"),
+        ({"k": [500]}, "n_samples=50 should be >= n_clusters=500"),
         ({"criterion": "bic"}, "choose from silhouette"),
         ({"criterion": "magic"}, "choose from"),
+        ({"criterion": []}, "choose from"),
+        ({"criterion": None}, "choose from"),
+        ({"k": None}, "whole numbers"),
+        ({"k": [1, 2.5]}, "whole numbers"),
+        ({"folds": 1}, "folds=1: give a whole number from 2 to 50"),
+        ({"folds": 2.5}, "folds=2.5"),
+        ({"references": 1}, "references=1"),
+        ({"random_state": -1}, "random_state=-1"),
     ],
 )
 def test_bad_arguments(kwargs, message):
@@ -261,6 +452,11 @@ def test_bad_arguments(kwargs, message):
 def test_a_model_without_k():
     with pytest.raises(ValueError, match="no k to choose"):
         unmix.select(StandardScaler(), np.eye(3))
+
+
+def test_a_model_of_another_package():
+    with pytest.raises(ValueError, match=r"sklearn.GaussianMixture: give a model of unmix"):
+        unmix.select(Peer(), np.eye(3))
 
 
 def test_warm_starts_never_make_it_worse():

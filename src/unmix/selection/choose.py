@@ -15,15 +15,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.loop import generator
 from unmix.engine.sources import as_source
-from unmix.model import fit_together
+from unmix.model import Model, fit_together
 from unmix.selection.criteria import CRITERIA, ROWS, Question, Score, kinds, likeness, log_losses
+from unmix.validate.clusterings import seed_of
 
 CLEAR = 3.0  # standard deviations by which data must beat structureless ones
 DECISIVE = 10.0  # difference of an information criterion (Kass & Raftery 1995)
@@ -172,14 +172,15 @@ def select(
     2
     """
     name = size_of(model)
-    source = as_source(X)
-    ks = _numbers(k, source.n)
-    chosen = _criteria(model, criterion)
-    w = None
-    if sample_weight is not None:
-        w = _check_sample_weight(sample_weight, np.empty((source.n, 1)), dtype=np.float64, ensure_non_negative=True)
-    seed = int(random_state) if isinstance(random_state, Integral) else check_random_state(random_state).randint(2**31)
-    q = Question(clone(model), name, ks, X, source, w, int(seed), folds, references, [], [])
+    model, source = clone(model), as_source(X)
+    _, w, shape = model._open(source, sample_weight, reset=True)
+    for argument, value, most in (("folds", folds, source.n), ("references", references, np.inf)):
+        if not isinstance(value, Integral) or not 2 <= value <= most:
+            raise ValueError(f"{argument}={value!r}: give a whole number from 2 to {most}")
+    q = Question(model, name, _numbers(k), X, source, w, _seed(model, random_state), folds, references, [], [])
+    chosen = _criteria(q, criterion)
+    q.ks, refused = _fitting(q, shape)
+    ks = q.ks
     q.models, q.fits = _fits(q)
     columns: dict[str, np.ndarray] = {
         "k": np.array(ks),
@@ -194,13 +195,14 @@ def select(
         columns[c] = sign * scores[c].value
         if scores[c].error.any():
             columns[f"{c}_se"] = scores[c].error
-        if columns["sound"].any():
+        if columns["sound"].any() and c != "nll":  # a bend needs all of the curve
             scores[c] = scores[c]._replace(value=np.where(columns["sound"], scores[c].value, np.nan))
     votes = {c: ks[vote(c, s)] for c, s in scores.items()}
     if chosen == ["icl", "bic"]:  # among those that icl does not clearly refuse, bic has the say
         near = scores["icl"].value <= np.nanmin(scores["icl"].value) + DECISIVE
         votes["icl"] = ks[int(np.argmin(np.where(near, scores["bic"].value, np.inf)))]
     answer, reason = _answer(q, chosen, scores, votes)
+    reason += _left_out(q, columns["sound"]) + refused
     best = None if answer is None else _at(q, answer)
     return Selection(frame(columns), answer, reason, best, chosen[0], votes, columns)
 
@@ -210,22 +212,45 @@ def size_of(model: Any) -> str:
     params = model.get_params(deep=False)
     for name in ("n_components", "n_clusters"):
         if name in params:
+            if not isinstance(model, Model):
+                kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
+                raise ValueError(f"model={kind}: give a model of unmix, such as unmix.KMeans()")
             return name
     raise ValueError(f"{type(model).__name__} has neither n_components nor n_clusters: there is no k to choose")
 
 
-def _numbers(k: Iterable[int], n: int) -> list[int]:
-    ks = sorted({int(v) for v in k if isinstance(v, Integral)} if not isinstance(k, Integral) else {int(k)})
-    if not ks or ks[0] < 1:
+def _seed(model: Any, random_state: Any) -> int:
+    given = getattr(model, "random_state", None) if random_state is None else random_state
+    if isinstance(given, Integral) and given < 0:
+        raise ValueError(f"random_state={given}: give a whole number of at least 0")
+    return seed_of(given)
+
+
+def _numbers(k: Any) -> list[int]:
+    ks: list[Any] = [k] if isinstance(k, Integral) else list(k) if isinstance(k, Iterable) else []
+    if not ks or not all(isinstance(v, Integral) and int(v) >= 1 for v in ks):
         raise ValueError(f"k={k!r}: give whole numbers of at least 1, as in k=range(1, 21)")
-    fitting = [v for v in ks if v <= n]
+    return sorted({int(v) for v in ks})
+
+
+def _fitting(q: Question, shape: Any) -> tuple[list[int], str]:
+    """The k that the data and the other parameters allow; a sentence on those that they do not."""
+    fitting, refused = [], {}
+    for k in q.ks:
+        try:
+            q.sized(k)._validate_params()
+            q.sized(k)._bare(shape).check(shape)
+            fitting.append(k)
+        except ValueError as error:
+            refused[k] = error
     if not fitting:
-        raise ValueError(f"k={k!r}: X has {n} rows, and k may be {n} at most")
-    return fitting
+        raise next(iter(refused.values()))
+    return fitting, f" Not possible: k = {', '.join(map(str, refused))}." if refused else ""
 
 
-def _possible(model: Any) -> list[str]:
+def _possible(q: Question) -> list[str]:
     """The criteria that a model allows, the usual one first."""
+    model = q.model
     density, groups = hasattr(model, "log_density"), hasattr(model, "assign")
     out = []
     if density and hasattr(model, "_n_parameters"):
@@ -233,20 +258,20 @@ def _possible(model: Any) -> list[str]:
     if hasattr(model, "completion"):
         out += ["heldout"]
     if groups:
-        out += ["silhouette", "stability", "gap"]
-    elif model.missing:
+        out += ["silhouette"] if q.pairwise else ["silhouette", "stability", "gap"]
+    if model.missing and not q.pairwise:
         out += ["entries"]
     return out
 
 
-def _criteria(model: Any, criterion: str | list[str]) -> list[str]:
-    possible = _possible(model)
-    if criterion == "auto":
+def _criteria(q: Question, criterion: str | list[str]) -> list[str]:
+    possible = _possible(q)
+    if isinstance(criterion, str) and criterion == "auto":
         return possible[:2] if possible[0] == "icl" else possible[:1]
-    chosen = [criterion] if isinstance(criterion, str) else list(criterion)
+    chosen: list[Any] = [criterion] if isinstance(criterion, str) or not criterion else list(criterion)
     for c in chosen:
         if c not in possible:
-            raise ValueError(f"criterion={c!r}: for {type(model).__name__} choose from {', '.join(possible)}")
+            raise ValueError(f"criterion={c!r}: for {type(q.model).__name__} choose from {', '.join(possible)}")
     return chosen
 
 
@@ -287,11 +312,12 @@ def _rank(model: Any, fit: Any) -> tuple[bool, float]:
 
 def vote(name: str, score: Score) -> int:
     """Index of the k that a criterion chooses."""
+    known = np.flatnonzero(~np.isnan(score.value))
     value = np.where(np.isnan(score.value), np.inf, score.value)
     best = int(np.argmin(value))
-    if name == "nll":  # farthest below the line from first to last
-        line = np.linspace(value[0], value[-1], len(value))
-        return int(np.argmax(line - value))
+    if name == "nll" and len(known):  # farthest below the line from first to last
+        line = np.interp(known, known[[0, -1]], value[known[[0, -1]]])
+        return int(known[np.argmax(line - value[known])])
     if name == "gap":
         return int(np.argmax(value <= value[best] + score.error[best]))
     if score.runs is not None and len(score.runs) > 1:
@@ -308,7 +334,7 @@ def _answer(q: Question, chosen: list[str], scores: dict[str, Score], votes: dic
     if many > max(AGREE * few, few + 1) and not _refined(votes):
         said = ", ".join(f"{c} says {v}" for c, v in votes.items())
         return None, f"the criteria disagree: {said}. Look at the table, or name one criterion."
-    if k > 1 and hasattr(q.model, "assign"):
+    if k > 1 and hasattr(q.model, "assign") and not q.pairwise:
         excess = structure(q, k)
         if excess < CLEAR:
             side = "above" if excess > 0 else "below"
@@ -318,6 +344,16 @@ def _answer(q: Question, chosen: list[str], scores: dict[str, Score], votes: dic
                 "asked for."
             )
     return k, _sure(q, first, scores[first], votes)
+
+
+def _left_out(q: Question, sound: np.ndarray) -> str:
+    """What a person should know of fits of which something collapsed."""
+    if sound.all():
+        return ""
+    bad = np.flatnonzero(~sound)
+    if sound.any():
+        return f" Left out, because something collapsed: k = {', '.join(str(q.ks[i]) for i in bad)}."
+    return f" Something collapsed in every fit, so do not trust this; {q.models[0].notes(q.fits[0].U)[0]}."
 
 
 def _refined(votes: dict[str, int]) -> bool:
@@ -358,16 +394,15 @@ def _sure(q: Question, name: str, score: Score, votes: dict[str, int]) -> str:
 
 def structure(q: Question, k: int) -> float:
     """By how many standard deviations the data gain more from k parts than data without groups do."""
-    x, _ = q.rows(ROWS)
-    x = np.asarray(x.toarray() if hasattr(x, "toarray") else x)
+    x, w = q.rows(ROWS)
     k = min(k, len(x) // 2)
-    one, many = log_losses(q, x, [1, k])
+    one, many = log_losses(q, x, w, [1, k])
     least = np.inf
-    for kind in kinds(x):
+    for kind in kinds(q, x):
         gains: list[float] = []
         while len(gains) < LIKENESSES:
-            y = likeness(x, kind, generator(q.seed, kind, len(gains)))
-            gains.append(float(-np.diff(log_losses(q, y, [1, k]))[0]))
+            y = likeness(q, x, w, kind, generator(q.seed, kind, len(gains)))
+            gains.append(float(-np.diff(log_losses(q, y, w, [1, k]))[0]))
             if len(gains) >= FEW:
                 excess = (one - many - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
                 if not 0 < excess < BEYOND:
@@ -409,7 +444,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "model_", self.model), method))
 
 
-class Select(MetaEstimatorMixin, BaseEstimator):
+class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     """A model whose number of parts is chosen when it is fitted.
 
     Parameters
@@ -485,6 +520,7 @@ class Select(MetaEstimatorMixin, BaseEstimator):
             self.labels_ = self.model_.labels_
         return self
 
+    @_has("transform")
     def transform(self, X: Any) -> Any:
         """Return the hidden rows of X at the chosen model.
 
@@ -500,22 +536,24 @@ class Select(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.transform(X)
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Choose k, fit, and return the hidden rows of X.
+    @_has("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the rows that hidden rows stand for.
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X : array of shape (n, k)
+            Hidden rows, as `transform` gives.
 
         Returns
         -------
-        Z : ndarray of shape (n, k)
+        X : ndarray of shape (n, d)
         """
-        return self.fit(X, y, sample_weight=sample_weight).transform(X)
+        check_is_fitted(self)
+        return self.model_.inverse_transform(X)
 
     @_has("predict")
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Return the label of each row by the chosen model.
 
         Parameters
@@ -528,7 +566,39 @@ class Select(MetaEstimatorMixin, BaseEstimator):
         labels : ndarray of int of shape (n,)
         """
         check_is_fitted(self)
-        return np.asarray(self.model_.predict(X))
+        return self.model_.predict(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return how much each row belongs to each part.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.model_.predict_proba(X)
+
+    @_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Return the logarithm of the density of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self.model_.score_samples(X)
 
     @_has("predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -543,14 +613,15 @@ class Select(MetaEstimatorMixin, BaseEstimator):
         -------
         labels : ndarray of int of shape (n,)
         """
-        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+        return np.asarray(self.fit(X, y, sample_weight=sample_weight).predict(X))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    @_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the chosen model's score.
 
         Parameters
         ----------
-        X, y
+        X, y, sample_weight
             As for `fit`.
 
         Returns
@@ -558,7 +629,22 @@ class Select(MetaEstimatorMixin, BaseEstimator):
         score : float
         """
         check_is_fitted(self)
-        return float(self.model_.score(X))
+        return float(self.model_.score(X, sample_weight=sample_weight))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return names of the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : ignored
+            For pipelines.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self)
+        return np.asarray(self.model_.get_feature_names_out(input_features))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,17 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
-from unmix.engine.config import get_config
+from unmix.engine.block import Block
+from unmix.engine.config import config, get_config
 from unmix.engine.loop import generator
 from unmix.model import fit_together
 
 ROWS = 2000  # of data and of its structureless likenesses, where the two are compared
 PIECES = 10_000  # rows whose silhouettes are enough for two digits
+FEW = 10  # different whole numbers that are kinds rather than amounts
 
 
 class Score(NamedTuple):
@@ -64,17 +70,35 @@ class Question:
         """An unfitted model of k parts."""
         return clone(self.model).set_params(**{self.name: k})
 
-    def rows(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """At most so many rows and their weights, drawn by global index."""
-        n = self.source.n
-        if n <= most:
-            return self.source.read(0, n), self.weight
-        index = np.sort(generator(self.seed, "rows").choice(n, most, replace=False))
-        return self.source.take(index), self.weight[index]
+    def rows(self, most: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """At most so many rows that count, drawn by global index, as dense rows, and their weights."""
+        index = np.flatnonzero(self.weight > 0)
+        if len(index) > most and not self.pairwise:
+            index = np.sort(generator(self.seed, "rows").choice(index, most, replace=False))
+        every = self.pairwise or len(index) == self.source.n
+        x = self.source.read(0, self.source.n) if every else self.source.take(index)
+        return np.asarray(x.toarray() if sp.issparse(x) else x), self.w if every or self.w is None else self.w[index]
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether X is not rows but what each pair of rows has to do with each other."""
+        return "precomputed" in (getattr(self.model, "metric", None), getattr(self.model, "kernel", None))
+
+    @cached_property
+    def evidence(self) -> np.ndarray:
+        """Log-likelihood of all rows and, of mixtures, the entropy of their memberships, for each k."""
+        out = np.zeros((len(self.ks), 2))
+        for i, m in enumerate(self.models):
+            at = 0
+            for e in m._stream("evidence" if hasattr(m, "evidence") else "log_density", self.source):
+                e = np.asarray(e, dtype=np.float64).reshape(len(e), -1)
+                out[i, : e.shape[1]] += self.weight[at : at + len(e)] @ e
+                at += len(e)
+        return out
 
 
 def _likelihood(q: Question) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([-f.loss for f in q.fits]), np.array([m._n_parameters() for m in q.models], dtype=float)
+    return q.evidence[:, 0], np.array([m._n_parameters() for m in q.models], dtype=float)
 
 
 def aic(q: Question) -> Score:
@@ -92,15 +116,7 @@ def bic(q: Question) -> Score:
 def icl(q: Question) -> Score:
     """bic + twice the entropy of the memberships."""
     value, error, _ = bic(q)
-    for i, m in enumerate(q.models):
-        at, entropy = 0, 0.0
-        for z in m._stream("encode", q.source):
-            z = np.asarray(z, dtype=np.float64)
-            h = -(z * np.log(np.maximum(z, 1e-300))).sum(axis=1)
-            entropy += float(q.weight[at : at + len(z)] @ h)
-            at += len(z)
-        value[i] += 2 * entropy
-    return Score(value, error)
+    return Score(value + 2 * q.evidence[:, 1], error)
 
 
 def nll(q: Question) -> Score:
@@ -156,69 +172,147 @@ def stability(q: Question) -> Score:
     """Minus 1 − r / r_rand: how well a clustering of one half of the rows predicts that of the other."""
     from unmix.validate import stability as measure
 
-    x, _ = q.rows(PIECES)
-    found = [measure(q.sized(k), x, method="transfer", random_state=q.seed) if k > 1 else None for k in q.ks]
-    value = np.array([np.nan if s is None else -s.score for s in found])
-    return Score(value, np.array([0.0 if s is None else s.se for s in found]))
-
-
-def silhouette(q: Question) -> Score:
-    """Minus the mean silhouette, of a sample of large data."""
-    from unmix.validate import silhouette as measure
-
     x, w = q.rows(PIECES)
+    if w is not None:
+        x = x[generator(q.seed, "weights").choice(len(x), len(x), p=w / w.sum())]
     value, error = np.full(len(q.ks), np.nan), np.zeros(len(q.ks))
-    for i, m in enumerate(q.models):
-        labels = m.predict(x)
-        if len(np.unique(labels)) > 1:
-            s = measure(x, labels, sample_weight=None if q.w is None else w, random_state=q.seed)
+    for i, k in enumerate(q.ks):
+        if 1 < k <= len(x) // 2:
+            s = measure(q.sized(k), x, method="transfer", random_state=q.seed)
             value[i], error[i] = -s.score, s.se
     return Score(value, error)
 
 
+def silhouette(q: Question) -> Score:
+    """Minus the mean silhouette by the model's own distance, of a sample of large data."""
+    from unmix.validate import silhouette as measure
+
+    x, w = q.rows(PIECES)
+    whole = len(x) == q.source.n
+    labels = [m.labels_ if whole and hasattr(m, "labels_") else m.predict(x) for m in q.models]
+    rows, metric = distances(q, x)
+    if metric not in ("euclidean", "precomputed"):  # which take missing cells
+        seen = ~np.isnan(rows).any(axis=1)
+        rows, labels, w = rows[seen], [v[seen] for v in labels], None if w is None else w[seen]
+    if w is not None:
+        w = w * max(1.0, len(w) / w.sum())  # counts of rows, not shares
+    value, error = np.full(len(q.ks), np.nan), np.zeros(len(q.ks))
+    for i, label in enumerate(labels):
+        sizes = np.bincount(label, w)
+        if (sizes > 0).sum() > 1 and sizes.max() > 1:
+            s = measure(rows, label, metric=metric, per_row=not whole, sample_weight=w)
+            value[i] = -s.score
+            if s.per_row is not None:  # of a draw of the rows
+                error[i] = np.nanstd(s.per_row) / np.sqrt(len(rows))
+    return Score(value, error)
+
+
+def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Rows, and the metric in which the model sees them; or the distances of all pairs."""
+    model = q.models[0]
+    metric, more = getattr(model, "metric", "euclidean"), getattr(model, "metric_params", None) or {}
+    if hasattr(model, "kernel"):
+        K = x if q.pairwise else model._kernel(model._parts_, x, x)
+        own = np.diagonal(K)
+        return np.sqrt(np.maximum(own[:, None] + own - 2 * K, 0.0)), "precomputed"
+    if metric == "mahalanobis" and hasattr(model, "_metric"):
+        return model._metric.enter(model._parts_.frame, Block(x)).x, "euclidean"
+    if more or metric in ("mahalanobis", "seuclidean"):
+        return pairwise_distances(x, metric=metric, **more), "precomputed"
+    return x, metric
+
+
 def gap(q: Question) -> Score:
     """How much lower the log loss is than for rows without structure, which are uniform along the principal axes."""
-    x, _ = q.rows(ROWS)
-    own, kind = log_losses(q, x, q.ks), kinds(x)[-2 if len(kinds(x)) > 1 else 0]
-    draws = (likeness(x, kind, generator(q.seed, "gap", i)) for i in range(q.references))
-    runs = np.array([log_losses(q, y, q.ks) for y in draws])
+    x, w = q.rows(ROWS)
+    own, found = log_losses(q, x, w, q.ks), kinds(q, x)
+    kind = "uniform" if "uniform" in found else found[0]
+    draws = (likeness(q, x, w, kind, generator(q.seed, "gap", i)) for i in range(q.references))
+    runs = np.array([log_losses(q, y, w, q.ks) for y in draws])
     value = own - runs.mean(axis=0)
     return Score(value, runs.std(axis=0, ddof=1) * np.sqrt(1 + 1 / q.references))
 
 
-def log_losses(q: Question, x: np.ndarray, ks: list[int]) -> np.ndarray:
+def log_losses(q: Question, x: np.ndarray, w: np.ndarray | None, ks: list[int]) -> np.ndarray:
     """The log of the loss for each k, from one start; of a likelihood the loss itself, which is a log already."""
-    models = [q.sized(k) for k in ks]
-    if "n_init" in q.model.get_params(deep=False):
-        models = [m.set_params(n_init=1) for m in models]
-    fits = fit_together(models, x, [None] * len(ks), [q.seed] * len(ks))
-    loss = np.array([f.loss / f.weight for f in fits])
-    return loss if hasattr(q.model, "log_density") else np.log(np.maximum(loss, 1e-300))
+    bare = {"n_init": 1, "min_size": None, "max_size": None}
+    bare = {name: v for name, v in bare.items() if name in q.model.get_params(deep=False)}
+    models = [q.sized(k).set_params(**bare) for k in ks]
+    with config(runner="serial" if get_config().runner == "serial" else "threads"):  # too few rows to send about
+        fits = fit_together(models, x, [w] * len(ks), [q.seed] * len(ks))
+    if hasattr(q.model, "log_density"):
+        return np.array([f.loss / f.weight for f in fits])
+    loss = [f.loss for f in fits]
+    if hasattr(models[0], "beta_"):  # a free energy may be negative: take the nearest centres
+        near = [nan_euclidean_distances(x, m.cluster_centers_).min(axis=1) ** 2 for m in models]
+        loss = [np.average(v, weights=w) for v in near]
+    return np.log(np.maximum(loss, 1e-300))
 
 
-def kinds(x: np.ndarray) -> tuple[str, ...]:
-    """The kinds of structureless data to compare with: of whole numbers (counts, yes and no) shuffled columns."""
-    return ("columns",) if (np.isnan(x) | (x == np.round(x))).all() else ("box", "uniform", "gaussian")
+def kinds(q: Question, x: np.ndarray) -> tuple[str, ...]:
+    """The kinds of structureless data to compare with.
+
+    A mixture of any family has one of its own, k = 1. Else of columns of few whole numbers (yes and no) shuffled ones;
+    of others three.
+    """
+    if hasattr(q.model, "_draw") and not hasattr(q.model, "covariance_type"):
+        return ("sample",)
+    return ("columns",) if few(x).all() else ("box", "uniform", "gaussian")
 
 
-def likeness(x: np.ndarray, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows without groups like x: columns shuffled; uniform in the box of columns or principal axes; one Gaussian."""
-    x = np.where(np.isnan(x), np.nanmean(x, axis=0), x).astype(np.float64)
-    low, high = x.min(axis=0), x.max(axis=0)
-    if kind == "columns":
-        return rng.permuted(x, axis=0)
+def few(x: np.ndarray) -> np.ndarray:
+    """Which columns hold few different whole numbers."""
+    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
+    return np.array([bool(v) and len(np.unique(c[~np.isnan(c)])) <= FEW for v, c in zip(whole, x.T, strict=True)])
+
+
+def likeness(q: Question, x: np.ndarray, w: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Rows without groups like x, which miss the same cells and weigh the same.
+
+    Those of one component; or columns of few whole numbers shuffled, the others uniform in their box or that of their
+    principal axes, or one Gaussian, rounded where they were.
+    """
+    seen, p = ~np.isnan(x), None if w is None else w / w.sum()
+    if kind == "sample":
+        model = q.sized(1).set_params(random_state=int(rng.integers(2**31)))
+        fit_together([model], x, [w], [q.seed])
+        y = np.asarray(model.sample(len(x))[0], dtype=np.float64)
+        return np.where(seen, rng.permuted(y, axis=0), np.nan)
+    y, shuffled = np.empty(x.shape), few(x)
+    for j in np.flatnonzero(shuffled):
+        mine = np.flatnonzero(seen[:, j])
+        share = None if p is None else p[mine] / p[mine].sum()
+        y[mine, j] = x[rng.choice(mine, len(mine), replace=share is not None, p=share), j]
+    if not shuffled.all():
+        y[:, ~shuffled] = _cloud(x[:, ~shuffled].astype(np.float64), p, kind, rng)
+    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
+    y[:, whole] = np.round(y[:, whole])
+    return np.where(seen, y, np.nan)
+
+
+def _cloud(x: np.ndarray, p: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Rows without groups that have the mean, the covariances and the ranges of x."""
+    low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
     if kind == "box":
         return rng.uniform(low, high, x.shape)
-    mean = x.mean(axis=0)
-    _, s, axes = np.linalg.svd(x - mean, full_matrices=False)
-    along = (x - mean) @ axes.T
+    seen = ~np.isnan(x)
+    p = np.full(len(x), 1.0 / len(x)) if p is None else p
+    mean = (p @ np.where(seen, x, 0.0)) / (p @ seen)
+    apart = np.where(seen, x - mean, 0.0)
+    values, axes = np.linalg.eigh((apart.T * p @ apart) / (p * seen.T @ seen))  # over the rows that have both cells
+    values = np.maximum(values, 0.0)
     if kind == "uniform":
+        cov = (axes * values) @ axes.T
+        for i in np.flatnonzero(~seen.all(axis=1)):  # what the cells that were seen say of the others
+            a, b = seen[i], ~seen[i]
+            apart[i, b] = cov[np.ix_(b, a)] @ np.linalg.lstsq(cov[np.ix_(a, a)], apart[i, a])[0]
+        along = apart @ axes
         y = rng.uniform(along.min(axis=0), along.max(axis=0), along.shape)
     else:
-        y = rng.standard_normal(along.shape) * s / np.sqrt(max(1, len(x) - 1))
+        y = rng.standard_normal(x.shape) * np.sqrt(values)
     width = np.maximum(high - low, np.finfo(float).tiny)
-    y = np.mod(mean + y @ axes - low, 2 * width)  # mirrored at the ends, where a model may ask for x ≥ 0
-    return low + np.minimum(y, 2 * width - y)
+    y = np.mod(mean + y @ axes.T - low, 2 * width)  # mirrored at the ends, where a model may ask for x ≥ 0
+    return np.asarray(low + np.minimum(y, 2 * width - y))
 
 
 def _mean(runs: np.ndarray) -> Score:
