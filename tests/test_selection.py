@@ -17,7 +17,8 @@ import unmix
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.selection.choose import size_of
-from unmix.selection.criteria import Question, likeness
+from unmix.selection.likeness import likeness
+from unmix.selection.question import Question
 
 
 def blobs(k, n=300, d=2, apart=8.0, seed=0):
@@ -281,7 +282,8 @@ def test_rows_of_no_weight_are_no_rows(criterion):
 def test_weights_that_are_shares():
     X, _ = blobs(3)
     w = np.full(len(X), 0.01)
-    assert quietly(unmix.select, unmix.KMeans(n_init=3), X, range(1, 6), sample_weight=w, random_state=0).k == 3
+    given = {"sample_weight": w, "random_state": 0}
+    assert quietly(unmix.select, unmix.KMeans(n_init=3), X, range(1, 6), "silhouette", **given).k == 3
 
 
 @pytest.mark.parametrize("model", [unmix.KMeans(n_init=2), unmix.GaussianMixture(covariance_type="spherical")])
@@ -325,14 +327,14 @@ def test_silhouettes_are_by_the_models_distance():
     K = X @ X.T
     own = np.diagonal(K)
     D = np.sqrt(np.maximum(own[:, None] + own - 2 * K, 0))
-    plain = quietly(unmix.select, unmix.KMedoids(n_init=3), X, range(2, 6), random_state=0)
+    plain = quietly(unmix.select, unmix.KMedoids(n_init=3), X, range(2, 6), "silhouette", random_state=0)
     given = {
         unmix.KMedoids(metric="precomputed", n_init=3): D,
         unmix.KernelKMeans(kernel="precomputed", n_init=5): K,
         unmix.KernelKMeans(kernel="linear", n_init=5): X,
     }
     for model, rows in given.items():
-        answer = quietly(unmix.select, model, rows, range(2, 6), random_state=0)
+        answer = quietly(unmix.select, model, rows, range(2, 6), "silhouette", random_state=0)
         assert answer.k == 3
         assert answer.columns["silhouette"][1] == pytest.approx(plain.columns["silhouette"][1], abs=1e-6)
 
@@ -416,7 +418,7 @@ def test_the_estimator_in_a_pipeline():
 
 def test_table_and_pictures():
     X, _ = blobs(3)
-    answer = quietly(unmix.select, unmix.KMeans(), X, range(1, 6), random_state=0)
+    answer = quietly(unmix.select, unmix.KMeans(), X, range(1, 6), ["silhouette", "icl"], random_state=0)
     assert list(answer.table["k"]) == [1, 2, 3, 4, 5]
     assert np.isnan(answer.table["silhouette"][0])
     assert "k = 3" in answer._repr_html_()
@@ -432,7 +434,7 @@ def test_table_and_pictures():
         ({"k": []}, "whole numbers"),
         ({"k": [0, 1]}, "at least 1"),
         ({"k": [500]}, "n_samples=50 should be >= n_clusters=500"),
-        ({"criterion": "bic"}, "choose from silhouette"),
+        ({"criterion": "bic"}, "choose from icl, silhouette"),
         ({"criterion": "magic"}, "choose from"),
         ({"criterion": []}, "choose from"),
         ({"criterion": None}, "choose from"),

@@ -114,6 +114,39 @@ def test_silhouette_weight_two_is_the_row_twice(metric, K):
     assert np.isnan(a.per_row[w == 0]).all()
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("K", [3, 60])
+def test_silhouette_of_weights_below_one(K, missing):
+    """Such a row is itself whole, so that shares may have any scale; by loops."""
+    X, labels = blobs(300, K=K)
+    if missing:
+        X[np.random.default_rng(3).random(X.shape) < 0.05] = np.nan
+    plain = silhouette(X, labels, per_row=True)
+    for w in (0.01, 1 / 300, 1e-9):
+        found = silhouette(X, labels, sample_weight=np.full(300, w), per_row=True)
+        np.testing.assert_allclose(found.per_row, plain.per_row, atol=1e-9)
+        assert found.score == pytest.approx(plain.score)
+    w, D, expected = np.random.default_rng(4).uniform(0, 2.5, 300), nan_euclidean_distances(X), np.zeros(300)
+    for i in range(300):
+        left = w * ~np.isnan(D[i])
+        left[i] = max(0.0, w[i] - 1)
+        means = [np.average(np.nan_to_num(D[i][labels == k]), weights=left[labels == k]) if left[labels == k].any() else
+                 np.nan for k in range(K)]  # fmt: skip
+        a, b = means[labels[i]], np.nanmin(np.delete(means, labels[i]))
+        expected[i] = 0.0 if np.isnan(a) and (labels == labels[i]).sum() == 1 else (b - a) / max(a, b)
+    found = silhouette(X, labels, sample_weight=w, per_row=True)
+    np.testing.assert_allclose(found.per_row, expected, atol=1e-9)
+    assert found.score == pytest.approx(np.nansum(w * expected) / w[~np.isnan(expected)].sum())
+
+
+def test_silhouette_of_two_rows():
+    for labels in ([0, 0], [0, 1]):
+        with pytest.raises(ValueError, match=r"one cluster|each alone"):
+            silhouette([[0.0], [1.0]], labels)
+    assert silhouette([[0.0], [1.0]], [0, 1], sample_weight=[2, 2]).score == 1  # four rows
+    assert silhouette([[0.0], [1.0], [5.0]], [0, 0, 1], sample_weight=[0.1, 0.1, 0.1]).score == pytest.approx(1.55 / 3)
+
+
 def test_silhouette_over_observed_cells():
     X, labels = blobs(200, d=3)
     X[np.random.default_rng(2).random(X.shape) < 0.3] = np.nan
@@ -227,7 +260,7 @@ def test_silhouette_changes_nothing():
         (np.eye(4), ["a", None, "b", "b"], {}, "NoneType"),
         (np.eye(4), np.array(["a", 1, "b", "b"], object), {}, "int amid"),
         (np.eye(4), np.array(["a", np.nan, "b", "b"], object), {}, "float amid"),
-        (np.eye(4), [0, 0, 1, 1], {"sample_weight": np.full(4, 0.25)}, "scale them up"),
+        (np.eye(4), [0, 1, 2, 3], {"sample_weight": np.full(4, 0.25)}, "each alone"),
         (np.eye(4), [0, 0, 1, 1], {"sample": 1}, "sample=1"),
         (np.eye(4), [0, 0, 1, 1], {"sample": 2.5}, "sample=2.5"),
         (np.eye(4), [0, 0, 1, 1], {"sample_weight": [1, 1, -1, 1]}, "not negative"),
@@ -462,6 +495,31 @@ def test_stability_of_models_without_predict_of_pipelines_and_of_noise():
         ):
             assert stability(model, X, method=method, n=4, random_state=0).score == 1
     assert stability(DBSCAN(eps=3), X, n=4, random_state=0).score > 0.9
+
+
+@pytest.mark.parametrize("method", ["pairs", "transfer"])
+def test_stability_of_matrices_of_pairs(method):
+    X, _ = corners()
+    D = pairwise_distances(X)
+    for K in (3, 5):  # the same rows are drawn, so the same medoids are found
+        wanted = stability(unmix.KMedoids(K), X, method=method, n=5, random_state=0)
+        found = stability(unmix.KMedoids(K, metric="precomputed"), D, method=method, n=5, random_state=0)
+        assert found.n_clusters == K
+        assert (found.score == 1) == (wanted.score == 1) == (K == 3)
+    kernel = unmix.KernelKMeans(3, kernel="precomputed", n_init=5)
+    assert stability(kernel, np.exp(-(D**2) / 20), method=method, n=5, random_state=0).score == 1
+    tree = AgglomerativeClustering(3, metric="precomputed", linkage="average")
+    if method == "pairs":
+        assert stability(tree, D, n=5, random_state=0).score == 1
+        return
+    for model, options, words in (
+        (tree, {"method": "transfer"}, "AgglomerativeClustering has no predict"),
+        (kernel, {"noise": 0.1}, "noise=0.1 would make no matrix"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            stability(model, D, n=5, **options)
+    with pytest.raises(ValueError, match=r"KernelKMeans takes a precomputed matrix .* 180 × 3"):
+        stability(kernel, X, n=5)
 
 
 def test_stability_of_every_source_and_with_missing_cells(tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.block import Block
+from unmix.engine.seeds import squared_distances, squares
 
 EDGES = 15  # of the grid that a median is sought on
 INSIDE, OUTSIDE = 5, 3
@@ -607,15 +608,6 @@ def rounded(a: np.ndarray, eps: float) -> np.ndarray:
     return a.astype(np.float32).astype(np.float64) if eps > 1e-10 else a
 
 
-def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
-    """‖x_i − u_k‖² over the observed cells, the others being 0 in x; `own` is ‖x_i‖² where that is known."""
-    square = centers**2
-    out = x @ (-2 * centers.T)
-    out += (squares(x) if own is None else own)[:, None]
-    out += square.sum(axis=1) if observed is None else observed @ square.T
-    return np.maximum(out, 0.0, out=out)
-
-
 def half_apart(centers: np.ndarray) -> np.ndarray:
     """½ min_{j≠k} ‖u_k − u_j‖, or a little less: what rounding may have added is taken off."""
     out, own = np.zeros(len(centers)), squares(centers)
@@ -628,16 +620,6 @@ def half_apart(centers: np.ndarray) -> np.ndarray:
         np.fill_diagonal(square[:, i:], np.inf)
         out[part] = 0.5 * np.sqrt(np.maximum(square.min(axis=1), 0.0))
     return out
-
-
-def squares(x: Any) -> np.ndarray:
-    """‖x_i‖²."""
-    return np.asarray(x.power(2).sum(axis=1)).ravel() if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
-
-
-def dense(x: Any) -> np.ndarray:
-    """A few rows as an array."""
-    return x.toarray() if sp.issparse(x) else x
 
 
 # ---------------------------------------------------------------- covariances

@@ -42,19 +42,17 @@ from unmix.cluster._metrics import (
     METRICS,
     Rows,
     Stats,
-    dense,
     half_apart,
     moments,
     rounded,
     rows_of,
-    squared_distances,
-    squares,
     whitening,
 )
 from unmix.engine import layout
 from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
+from unmix.engine.seeds import dense, plus_plus, squares
 from unmix.engine.trace import Fit
 from unmix.model import Model
 
@@ -688,32 +686,6 @@ def spread_out(
         least = least / 4 if least > 1e-9 * far else 0.0
         index = traverse(least)
     return np.asarray(order[np.resize(index, k - 1)] if index else rng.choice(order, k - 1))
-
-
-def plus_plus(
-    x: Any,
-    observed: np.ndarray | None,
-    w: np.ndarray,
-    k: int,
-    rng: np.random.Generator,
-    pairs: Callable[..., np.ndarray] = squared_distances,
-) -> np.ndarray:
-    """Greedy k-means++: each time several rows by weight × squared distance so far; the one that leaves least stays."""
-    trials = 2 + int(np.log(k))
-    weight = w if observed is None else w * observed.any(axis=1)
-    seen, own = None if observed is None else observed.astype(x.dtype), squares(x)
-    index = np.empty(k, np.int64)
-    index[0] = rng.choice(len(w), p=weight / weight.sum())
-    near = pairs(x, seen, dense(x[index[:1]]), own)[:, 0]
-    for i in range(1, k):
-        chance = np.cumsum(w * near)
-        if not chance[-1] > 0:  # every row is a centre already
-            chance = np.cumsum(weight)
-        some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
-        nearer = np.minimum(near[:, None], pairs(x, seen, dense(x[some]), own))
-        best = int(np.argmin(w @ nearer))
-        index[i], near = some[best], nearer[:, best].copy()
-    return index
 
 
 __all__ = ["KMeans", "Parts", "Rows", "Stats", "half_apart", "plus_plus"]

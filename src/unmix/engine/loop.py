@@ -185,7 +185,7 @@ class Loop:
                     f"interrupted after pass {self.number}: the best parts so far were kept",
                 )
         best = self._best(starts)
-        if best.objective >= self.beat:
+        if best.objective >= self.beat < inf:
             return None
         if best.plain is not None:  # the parts are an extrapolation that no pass has confirmed
             best.U, best.plain = best.plain[0], None

@@ -91,6 +91,22 @@ class BaseMixture(DensityMixin, Model):
     def n_clusters(self, value: int) -> None:
         self.n_components = value
 
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters by name, as scikit-learn does; `n_clusters` is another name of `n_components`.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the class.
+
+        Returns
+        -------
+        self
+        """
+        if "n_clusters" in params:
+            params["n_components"] = params.pop("n_clusters")
+        return super().set_params(**params)
+
     @property
     def _n_features_out(self) -> int:
         return self.n_components
@@ -121,37 +137,37 @@ class BaseMixture(DensityMixin, Model):
         """
         return np.asarray(self._rows("encode", X))
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Return Akaike's criterion: 2 × number of free parameters − 2 × log-likelihood. Lower is better.
 
         Parameters
         ----------
-        X : anything with rows
+        X, sample_weight
             As for `fit`.
 
         Returns
         -------
         aic : float
         """
-        _, log_l, _ = self._evidence(X)
+        _, log_l, _ = self._evidence(X, sample_weight)
         return 2.0 * self._n_parameters() - 2.0 * log_l
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Return the Bayesian criterion: log n × number of free parameters − 2 × log-likelihood. Lower is better.
 
         Parameters
         ----------
-        X : anything with rows
+        X, sample_weight
             As for `fit`.
 
         Returns
         -------
         bic : float
         """
-        n, log_l, _ = self._evidence(X)
+        n, log_l, _ = self._evidence(X, sample_weight)
         return float(self._n_parameters() * np.log(n) - 2.0 * log_l)
 
-    def icl(self, X: Any) -> float:
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Return the integrated completed likelihood: BIC + 2 Σ_i H(z_i), H the entropy in nats. Lower is better.
 
         On the scale of BIC, as Biernacki, Celeux & Govaert (2000) times −2: components that share rows cost more, so
@@ -159,22 +175,25 @@ class BaseMixture(DensityMixin, Model):
 
         Parameters
         ----------
-        X : anything with rows
+        X, sample_weight
             As for `fit`.
 
         Returns
         -------
         icl : float
         """
-        n, log_l, entropy = self._evidence(X)
+        n, log_l, entropy = self._evidence(X, sample_weight)
         return float(self._n_parameters() * np.log(n) - 2.0 * log_l + 2.0 * entropy)
 
-    def _evidence(self, X: Any) -> tuple[int, float, float]:
-        """Rows, their log-likelihood and the entropy of their responsibilities."""
+    def _evidence(self, X: Any, sample_weight: Any) -> tuple[float, float, float]:
+        """Weight of the rows, their log-likelihood and the entropy of their responsibilities."""
+        check_is_fitted(self)
+        w = None if sample_weight is None else self._open(X, sample_weight, reset=False)[1]
         n, total = 0, np.zeros(2)
         for block in self._stream("evidence", X):
-            n, total = n + len(block), total + block.sum(axis=0)
-        return n, float(total[0]), float(total[1])
+            own = np.ones(len(block)) if w is None else w[n : n + len(block)]
+            n, total = n + len(block), total + own @ block
+        return float(n if w is None else w.sum()), float(total[0]), float(total[1])
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted mixture, component after component.

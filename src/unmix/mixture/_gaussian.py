@@ -17,7 +17,7 @@ from unmix.engine.loop import mean
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.mixture._base import DEAD, BaseMixture
-from unmix.mixture._start import PASSES, clusters
+from unmix.mixture._start import PASSES, clusters, in_range
 
 INFEASIBLE = 1e-5  # a variance below −1e-5 of the mean square is more than rounding
 LIMIT = {"float32": 1e-3, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
@@ -71,6 +71,7 @@ class GaussianBase(BaseMixture):
 
     def _first(self, sample: Block, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, Stats]:
         """Origin, the sample's rows about it and their weights, and the moments of a first assignment of them."""
+        in_range(sample.x)
         shift = mean(sample).astype(sample.x.dtype).astype(np.float64)  # blocks in that precision subtract the same
         x = sample.x.astype(np.float64) - shift
         if sample.observed is not None:
@@ -250,12 +251,40 @@ def in_shape_of(kind: str, full: np.ndarray) -> np.ndarray:
     return variances.copy() if kind == "diag" else variances.mean(axis=1)
 
 
-def inverse_of(kind: str, covariances: np.ndarray) -> np.ndarray:
-    """Inverses of covariances, diagonal or full."""
-    if kind != "full":
-        return 1.0 / covariances
-    inverse = np.linalg.inv(covariances)
-    return 0.5 * (inverse + inverse.transpose(0, 2, 1))
+def nearest(kind: str, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> tuple[int, int]:
+    """The two Gaussians that lose least when one of their mean and covariance stands for both.
+
+    The loss is at most ½ [(π_a + π_b) log|Σ_ab| − π_a log|Σ_a| − π_b log|Σ_b|] (Runnalls 2007).
+    """
+    w, full = np.maximum(weights, 1e-300), as_matrices(kind, covariances, *means.shape)
+    size = np.linalg.slogdet(full)[1]
+    best = (np.inf, 0, 1)
+    for a in range(len(w)):
+        for b in range(a + 1, len(w)):
+            _, cov = join(w[[a, b]], means[[a, b]], full[[a, b]])
+            best = min(best, ((w[a] + w[b]) * np.linalg.slogdet(cov)[1] - w[a] * size[a] - w[b] * size[b], a, b))
+    return best[1:]
+
+
+def join(weights: np.ndarray, means: np.ndarray, full: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of two Gaussians as one."""
+    p, q = weights / weights.sum()
+    apart = means[0] - means[1]
+    return p * means[0] + q * means[1], p * full[0] + q * full[1] + p * q * np.outer(apart, apart)
+
+
+def factors_of_covariances(kind: str, covariances: np.ndarray) -> np.ndarray:
+    """P with P Pᵀ = Σ⁻¹, upper triangular."""
+    good = np.isfinite(covariances).all()
+    if kind in ("diag", "spherical"):
+        if not (good and (covariances > 0).all()):
+            raise ValueError("covariances holds a number that is not positive: give variances")
+        return np.asarray(1.0 / np.sqrt(covariances))
+    one = covariances.reshape(-1, *covariances.shape[-2:])
+    lower = [dpotrf(a, lower=1) for a in one]
+    if not good or any(failed for _, failed in lower) or not np.allclose(one, one.transpose(0, 2, 1)):
+        raise ValueError("covariances is not symmetric and positive definite: give covariances")
+    return np.array([dtrtri(L, lower=1)[0].T for L, _ in lower]).reshape(covariances.shape)
 
 
 def factors_of_precisions(kind: str, precisions: np.ndarray) -> np.ndarray:

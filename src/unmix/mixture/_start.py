@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from unmix.cluster._metrics import dense, squared_distances
-from unmix.cluster.kmeans import plus_plus
+from unmix.engine.seeds import dense, plus_plus, squared_distances
 
 ROWS = 4096  # that the k-means sees
 PASSES = 20
 SMALL = 1 << 24  # cells that may be dense
+
+
+def in_range(x: Any) -> None:
+    """Refuse rows, dense or CSR, whose squares are no numbers."""
+    size, limits = float(abs(x).max()), np.finfo(x.dtype)
+    if size > 0.1 * np.sqrt(limits.max / max(x.size, 1)) or 0 < size < 1e3 * np.sqrt(
+        limits.tiny
+    ):  # sums, and the least
+        by = f"{size:.0e}"
+        raise ValueError(f"X reaches {by}: squares of that are beyond {x.dtype}. Divide X by {by} first.")
 
 
 def clusters(x: Any, w: np.ndarray, K: int, rng: np.random.Generator, passes: int = PASSES) -> np.ndarray:

@@ -35,7 +35,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.mixture._base import DEAD
-from unmix.mixture._gaussian import GaussianBase, Stats, moments_of, split
+from unmix.mixture._gaussian import GaussianBase, Stats, moments_of, nearest, split
 
 
 class Parts(NamedTuple):
@@ -344,6 +344,14 @@ class BayesianGaussianMixture(GaussianBase):
         more[2:] = (U.covariances, U.factors) if kind == "tied" else more[2:]
         N, means, covariances, _ = split(kind, np.array([len(U.counts)]), *more)
         return self.update(U, moments_of(kind, N, means, covariances))
+
+    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The parts of a fit, the two that lose least by it made one."""
+        U, (N, A, B), kind = fit.U, fit.stats, self.covariance_type
+        a, b = nearest(kind, U.counts, U.means, U.covariances)
+        one = np.delete(np.eye(len(N)), b, axis=0)  # (K − 1, K): who becomes whom
+        one[a, b] = 1.0
+        return self.update(U, Stats(one @ N, one @ A, B if kind == "tied" else one @ B))
 
     def notes(self, U: Parts) -> list[str]:
         """Which components vanished, and which covariances are singular."""

@@ -62,6 +62,9 @@ class Family:
         Whether its x may be CSR.
     missing : bool
         Whether cells may be missing.
+    shared : tuple of str, or None
+        The fields of P that all components have in common; every other array of P, and every one of the statistics, has
+        the components first. `unmix.select` then cuts and joins components. None, the default, forbids it.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Family:
     needs: ClassVar[str] = "numbers"
     sparse: ClassVar[bool] = False
     missing: ClassVar[bool] = True
+    shared: ClassVar[tuple[str, ...] | None] = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
@@ -109,6 +113,13 @@ class Family:
     def start(self, x: Any, w: np.ndarray, seen: np.ndarray | None, z: np.ndarray) -> Any:
         """First parameters from rows of weights w and first responsibilities z."""
         return self.update(None, self.stats(None, x, seen, z * w[:, None]))
+
+    def take(self, P: Any, index: Any) -> Any:
+        """The parameters of some of the components."""
+        names = getattr(P, "_fields", [""] * len(P))
+        return tree.rebuild(
+            P, [a if name in (self.shared or ()) else a[index] for name, a in zip(names, P, strict=True)]
+        )
 
     def n_parameters(self, P: Any) -> int:
         """How many numbers the data could choose: by default every number of P."""
@@ -175,6 +186,7 @@ class Probabilities(NamedTuple):
 class Bernoulli(Family):
     """p(x) = p^x (1 − p)^(1 − x), x 0 or 1."""
 
+    shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "0 or 1"
     sparse: ClassVar[bool] = True
 
@@ -235,6 +247,7 @@ class Categorical(Family):
         How many levels the columns have at most; by default as many as the rows of the start show.
     """
 
+    shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "levels 0, 1, 2, …"
 
     def __init__(self, levels: int | None = None) -> None:
@@ -318,6 +331,7 @@ class Rates(NamedTuple):
 class Poisson(Family):
     """p(x) = λ^x e^−λ / x!, x a count."""
 
+    shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "whole numbers of at least 0"
     sparse: ClassVar[bool] = True
 
@@ -362,6 +376,7 @@ class Shares(NamedTuple):
 class Multinomial(Family):
     """p(x) = (Σ x)! Π_j p_j^x_j / x_j!, x counts whose sum is given. No cell may be missing."""
 
+    shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "whole numbers of at least 0"
     sparse: ClassVar[bool] = True
     missing: ClassVar[bool] = False
@@ -416,6 +431,7 @@ class Means(NamedTuple):
 class Exponential(Family):
     """p(x) = e^(−x/m) / m, x at least 0."""
 
+    shared: ClassVar[tuple[str, ...] | None] = ("floor",)
     needs: ClassVar[str] = "numbers of at least 0"
 
     def allowed(self, x: np.ndarray) -> np.ndarray:
@@ -469,6 +485,7 @@ class Normals(NamedTuple):
 class Gaussian(Family):
     """p(x) = Π_j N(x_j | μ_j, σ²_j): no correlations (for those see GaussianMixture)."""
 
+    shared: ClassVar[tuple[str, ...] | None] = ("shift", "floor")
     sparse: ClassVar[bool] = True
 
     def _frame(self, x: Any, w: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -39,10 +39,12 @@ from unmix.mixture._gaussian import (
     Stats,
     as_matrices,
     covariances_of_factors,
+    factors_of_covariances,
     factors_of_precisions,
     in_shape_of,
-    inverse_of,
+    join,
     moments_of,
+    nearest,
     split,
 )
 
@@ -234,33 +236,19 @@ class GaussianMixture(GaussianBase):
         return self._complete(U._replace(**new, resets=none, floored=none))
 
     def merge(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
-        """The parts of a fit, the two that lose least by it made one Gaussian of their mean and covariance.
-
-        The loss is at most ½ [(π_a + π_b) log|Σ_ab| − π_a log|Σ_a| − π_b log|Σ_b|] (Runnalls 2007).
-        """
+        """The parts of a fit, the two that lose least by it made one Gaussian of their mean and covariance."""
         if self.fixed:
             return None
         U, kind = fit.U, self.covariance_type
-        K, d = U.means.shape
-        w, full = np.maximum(U.weights, 1e-300), as_matrices(kind, U.covariances, K, d)
-        size = np.linalg.slogdet(full)[1]
-        best = (np.inf, 0, 1, U.means[0], full[0])
-        for a in range(K):
-            for b in range(a + 1, K):
-                p, q = w[a] / (w[a] + w[b]), w[b] / (w[a] + w[b])
-                apart = U.means[a] - U.means[b]
-                cov = p * full[a] + q * full[b] + p * q * np.outer(apart, apart)
-                cost = (w[a] + w[b]) * np.linalg.slogdet(cov)[1] - w[a] * size[a] - w[b] * size[b]
-                if cost < best[0]:
-                    best = (cost, a, b, p * U.means[a] + q * U.means[b], cov)
-        _, a, b, mean, cov = best
-        keep = np.delete(np.arange(K), b)
-        weights, means, full = U.weights.copy(), U.means.copy(), full.copy()
-        weights[a], means[a], full[a] = weights[a] + weights[b], mean, cov
-        covariances = U.covariances if kind == "tied" else in_shape_of(kind, full)[keep]
-        factors = U.factors if kind == "tied" else factors_of_precisions(kind, inverse_of(kind, covariances))
-        none = np.zeros(K - 1, np.int64)
-        new = U._replace(weights=weights[keep], means=means[keep], covariances=covariances, factors=factors)
+        a, b = nearest(kind, U.weights, U.means, U.covariances)
+        weights, means, full = U.weights.copy(), U.means.copy(), as_matrices(kind, U.covariances, *U.means.shape)
+        means[a], full[a] = join(np.maximum(weights[[a, b]], 1e-300), means[[a, b]], full[[a, b]])
+        weights[a] += weights[b]
+        weights, means, full = (np.delete(v, b, axis=0) for v in (weights, means, full))
+        covariances = U.covariances if kind == "tied" else in_shape_of(kind, full)
+        factors = U.factors if kind == "tied" else factors_of_covariances(kind, covariances)
+        none = np.zeros(len(weights), np.int64)
+        new = U._replace(weights=weights, means=means, covariances=covariances, factors=factors)
         return self._complete(new._replace(resets=none, floored=none))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
@@ -382,18 +370,18 @@ class GaussianMixture(GaussianBase):
         K, d = mu.shape
         model = cls(K, covariance_type=covariance_type, **params)
         model._validate_params()
-        if covariance_type in ("full", "tied") and sigma.shape == model._shape_of(K, d):
-            np.linalg.cholesky(sigma)  # LinAlgError, a ValueError, where it is none
-            precisions = np.linalg.inv(sigma)
-            precisions = (precisions + np.swapaxes(precisions, -1, -2)) / 2.0
-        else:
-            precisions = 1.0 / np.where(sigma > 0, sigma, -1.0)
-        model.set_params(weights_init=pi, means_init=mu, precisions_init=precisions)
-        shape = Shape(K, d, np.dtype(np.float64))
-        model.check(shape)
+        wanted, shape = model._shape_of(K, d), Shape(K, d, np.dtype(np.float64))
+        if sigma.shape != wanted:
+            raise ValueError(f"covariances has shape {sigma.shape}: give the shape {wanted}")
+        factors = factors_of_covariances(covariance_type, sigma)
+        unit = np.broadcast_to(np.eye(d) if covariance_type in ("full", "tied") else 1.0, wanted)
+        model.set_params(weights_init=pi, means_init=mu, precisions_init=unit)
+        try:
+            model.check(shape)
+        except ValueError as e:
+            raise ValueError(str(e).replace("_init", "")) from None  # the names of this method
         model.set_params(**{name: params.get(name) for name in PARAMETERS.values()})
         shift, none = pi @ mu, np.zeros(K, np.int64)
-        factors = factors_of_precisions(covariance_type, precisions)
         U = Parts(shift, pi, mu - shift, sigma, factors, np.zeros(0), np.zeros(0), none, none)
         U = model._complete(U)
         model._shape, model.n_features_in_ = shape, d

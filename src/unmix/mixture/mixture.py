@@ -11,6 +11,8 @@ Dempster, Laird & Rubin (1977).
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine import tree
@@ -25,9 +28,10 @@ from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.mixture._base import DEAD, BaseMixture
-from unmix.mixture._start import clusters
+from unmix.mixture._start import clusters, in_range
 from unmix.mixture.families import FAMILIES, Family
 
+DRAWS, CELLS = 200, 1 << 22  # of each component where components are compared, and how many cells they may have
 SOFT = 0.1  # of each row of the start belongs to all components alike: a probability of nought would stay so
 
 
@@ -55,7 +59,8 @@ class Mixture(BaseMixture):
     family : str, Family, or list or dict of families and columns, default="gaussian"
         "gaussian" (without correlations), "bernoulli", "categorical", "multinomial", "poisson", "exponential" or
         "student" for all columns; a `Family`, such as `Student(df=4)` or one of your own; or, for columns of different
-        kinds, a list of pairs such as ``[("poisson", [0, 1]), ("gaussian", [2])]`` or the dict of them.
+        kinds, a list of pairs such as ``[("poisson", [0, 1]), ("gaussian", [2])]`` or the dict of them. Columns that
+        have names may be named: ``[("poisson", ["visits", "calls"]), ("gaussian", ["age"])]``.
     tol : float, default=1e-3
         The fit ends when a pass raises the mean log-likelihood by no more.
     max_iter : int, default=100
@@ -151,7 +156,35 @@ class Mixture(BaseMixture):
         pairs = list(self.family.items() if isinstance(self.family, dict) else self.family)
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise ValueError(f'family={self.family!r}: give pairs such as [("poisson", [0, 1]), ("gaussian", [2])]')
-        return [(_family(f), [int(j) for j in np.atleast_1d(columns)]) for f, columns in pairs]
+        every = [(_family(f), np.atleast_1d(np.asarray(columns, dtype=object))) for f, columns in pairs]
+        return [(f, [self._column(j) for j in columns]) for f, columns in every]
+
+    def _column(self, j: Any) -> int:
+        """The number of a column that was given by number or by name."""
+        if isinstance(j, Integral):
+            return int(j)
+        names = list(getattr(self, "feature_names_in_", ()))
+        if j in names:
+            return names.index(j)
+        known = (
+            f"X has the columns {names}" if names else "X has no names of columns: give their numbers, or a data frame"
+        )
+        raise ValueError(f"family={self.family!r} names the column {j!r}, but {known}")
+
+    def _numbered(self, names: Any) -> Mixture:
+        """A clone that gives columns by number, for rows of these columns that come without names."""
+        new = clone(self)
+        if not isinstance(self.family, (str, Family)):
+            new.feature_names_in_ = [] if names is None else names
+            new.set_params(family=new._groups())
+            del new.feature_names_in_
+        return new
+
+    def _bare(self, shape: Shape) -> Any:
+        bare = super()._bare(shape)
+        if hasattr(self, "feature_names_in_"):  # by which `family` may name columns
+            bare.feature_names_in_ = self.feature_names_in_
+        return bare
 
     def _views(self, b: Block) -> list[tuple[Family, Any, np.ndarray | None]]:
         """Each family with the cells of its columns, checked, in float64."""
@@ -173,6 +206,7 @@ class Mixture(BaseMixture):
 
     def start(self, sample: Block, rng: np.random.Generator) -> Parts:
         """Parameters of a first assignment of a sample, a little of each row given to every component."""
+        in_range(sample.x)
         views, K = self._views(sample), self.n_components
         n = sample.x.shape[0]
         w = np.ones(n) if sample.w is None else sample.w
@@ -180,8 +214,7 @@ class Mixture(BaseMixture):
             z = rng.dirichlet(np.ones(K), n)
         else:
             features = [f.features(x, w, seen) for f, x, seen in views]
-            sparse = any(map(sp.issparse, features))
-            z = np.eye(K)[clusters(sp.hstack(features, format="csr") if sparse else np.hstack(features), w, K, rng)]
+            z = np.eye(K)[clusters(beside(features), w, K, rng)]
         z = (1.0 - SOFT) * z + SOFT / K
         N = w @ z
         return Parts(N / N.sum(), tuple(f.start(x, w, seen, z) for f, x, seen in views))
@@ -202,7 +235,7 @@ class Mixture(BaseMixture):
     def _responsibilities(self, U: Parts, views: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         log_z = np.log(np.maximum(U.weights / U.weights.sum(), 1e-300))
         for P, (f, x, seen) in zip(U.families, views, strict=True):
-            log_z = log_z + f.log_density(P, x, seen)
+            log_z = log_z + shaped(f, "log_density", f.log_density(P, x, seen), (x.shape[0], len(U.weights)))
         log_p = logsumexp(log_z, axis=1)
         return np.exp(log_z - log_p[:, None]), log_p
 
@@ -215,11 +248,77 @@ class Mixture(BaseMixture):
             families = zip(self._groups(), U.families, stats.families, strict=True)
             return Parts(N / N.sum(), tuple(f.update(P, S) for (f, _), P, S in families))
 
+    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, two made one: b and a of the least π_b KL(p_b ‖ p_a), what b's rows lose under a."""
+        U, families = fit.U, [f for f, _ in self._groups()]
+        draws = self._draws(U, rng)
+        if draws is None:
+            return None
+        K = len(U.weights)
+        log_p: Any = sum(f.log_density(P, x, None) for f, P, x in zip(families, U.families, draws, strict=True))
+        mean = log_p.reshape(K, -1, K).mean(axis=1)  # of draws of b under a
+        cost = U.weights[:, None] * (np.diagonal(mean)[:, None] - mean)
+        np.fill_diagonal(cost, np.inf)
+        b, a = np.unravel_index(cost.argmin(), cost.shape)
+        keep = np.delete(np.arange(K), b)
+
+        def join(s: np.ndarray) -> np.ndarray:
+            s = s.copy()
+            s[a] += s[b]
+            return s[keep]
+
+        parts = Parts(U.weights[keep], tuple(f.take(P, keep) for f, P in zip(families, U.families, strict=True)))
+        return self.update(parts, tree.map(join, fit.stats))
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, the heaviest made two by a k-means of draws of it."""
+        U, families = fit.U, [f for f, _ in self._groups()]
+        draws = self._draws(U, rng)
+        if draws is None:
+            return None
+        K, j = len(U.weights), int(U.weights.argmax())
+        n = len(draws[0]) // K
+        w, mine, who = np.repeat(U.weights, n), slice(j * n, j * n + n), np.append(np.arange(K), j)
+        features = [f.features(x, w, None)[mine] for f, x in zip(families, draws, strict=True)]
+        half = (1.0 - SOFT) * np.eye(2)[clusters(beside(features), np.ones(n), 2, rng)] + 0.5 * SOFT
+        z = np.zeros((n, K + 1))
+        z[:, [j, K]] = half * fit.stats.N[j] / n
+
+        def cut(s: np.ndarray, new: np.ndarray) -> np.ndarray:
+            s = s[who]
+            s[[j, K]] = new[[j, K]]
+            return s
+
+        more = tuple(f.take(P, who) for f, P in zip(families, U.families, strict=True))
+        halves = tuple(f.stats(P, x[mine], None, z) for f, P, x in zip(families, more, draws, strict=True))
+        stats = tree.map(cut, fit.stats, Stats(z.sum(axis=0), halves))
+        return self.update(Parts(U.weights[who], more), stats)
+
+    def _draws(self, U: Parts, rng: np.random.Generator) -> list[np.ndarray] | None:
+        """Draws of each component, one after the other, for each family; None where a family cannot be cut or drawn."""
+        K, own = len(U.weights), list(zip(self._groups(), U.families, strict=True))
+        if any(f.shared is None or type(f).sample is Family.sample for (f, _), _ in own):
+            return None
+        n, state = max(8, min(DRAWS, CELLS // (K * self._shape.d))), np.random.RandomState(rng.integers(2**31))
+        return [np.concatenate([f.sample(P, k, n, state) for k in range(K)]) for (f, _), P in own]
+
     def notes(self, U: Parts) -> list[str]:
         """Components that hold nothing, and what the families say."""
         dead = np.flatnonzero(U.weights <= DEAD).tolist()
         out = [f"components {dead} hold no rows: fewer components may do"] if dead else []
         return out + [note for (f, _), P in zip(self._groups(), U.families, strict=True) for note in f.notes(P)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file: a zip of arrays and JSON that executes nothing when it is read.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; what was there before is replaced in one step.
+        """
+        plain = copy.copy(self)
+        plain.family = saved(self.family)
+        super(Mixture, plain).save(path)
 
     def publish(self, fit: Fit) -> None:
         """Set weights_, parameters_ and means_."""
@@ -239,7 +338,8 @@ class Mixture(BaseMixture):
             mean = f.mean(P)
             if mean is None:
                 return None
-            means[:, slice(None) if columns is None else columns] = mean
+            own = means.shape[1] if columns is None else len(columns)
+            means[:, slice(None) if columns is None else columns] = shaped(f, "mean", mean, (len(means), own))
         return means
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
@@ -256,7 +356,8 @@ class Mixture(BaseMixture):
     def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
         x = np.empty((n, self.n_features_in_))
         for (f, columns), P in zip(self._groups(), self._parts_.families, strict=True):
-            x[:, slice(None) if columns is None else columns] = f.sample(P, k, n, rng)
+            own = x.shape[1] if columns is None else len(columns)
+            x[:, slice(None) if columns is None else columns] = shaped(f, "sample", f.sample(P, k, n, rng), (n, own))
         return x
 
     @classmethod
@@ -275,6 +376,44 @@ class Mixture(BaseMixture):
             np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
 
         return cls(3, tol=1e-4, random_state=0), X, found
+
+
+def beside(features: list[Any]) -> Any:
+    """Columns side by side, dense or CSR."""
+    return sp.hstack(features, format="csr") if any(map(sp.issparse, features)) else np.hstack(features)
+
+
+def shaped(f: Family, method: str, value: Any, wanted: tuple[int, ...]) -> np.ndarray:
+    """What a family gave, if it has the shape that it should have."""
+    if np.shape(value) != wanted:
+        raise ValueError(f"`{method}` of the family {f!r} gave the shape {np.shape(value)}: it should be {wanted}")
+    return np.asarray(value)
+
+
+class Saved(tuple[Any, ...]):
+    """A family of ours as a file holds it, its name and parameters; what is read from the file is the family."""
+
+    _fields = ("name", "parameters")
+
+    @classmethod
+    def _make(cls, items: Any) -> Family:
+        name, parameters = items
+        return FAMILIES[name](**parameters)
+
+
+def saved(family: Any) -> Any:
+    """`family` of names, numbers and lists."""
+    if isinstance(family, Family):
+        name = type(family).__name__.lower()
+        if FAMILIES.get(name) is not type(family):
+            raise ValueError(
+                f"family holds {family!r}, a class of your own, which the file cannot hold: save with joblib.dump"
+            )
+        return Saved((name, vars(family)))
+    if isinstance(family, str):
+        return family
+    pairs = family.items() if isinstance(family, dict) else family
+    return [(saved(f), np.atleast_1d(np.asarray(columns, dtype=object)).tolist()) for f, columns in pairs]
 
 
 def _family(f: Any) -> Family:

@@ -118,7 +118,8 @@ class RowDensity(DensityMixin, BaseEstimator):
         return np.asarray(np.mean([m.score_samples(y) for m in self.models_], axis=0, dtype=np.float64))
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
-        return np.clip((x - self.center_) / self.scale_, -1e100, 1e100)  # squares stay within range
+        with np.errstate(over="ignore"):
+            return np.clip((x - self.center_) / self.scale_, -1e100, 1e100)  # squares stay within range
 
     def _rows(self, X: Any) -> np.ndarray:
         source = as_source(X)
@@ -142,9 +143,11 @@ def scales(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centre and scale of the columns, which no few cells can move far; 1 for columns that do not vary."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column of which nothing was seen
+        power = np.frexp(np.nanmax(np.abs(x), axis=0, initial=0.0))[1]
+        x = np.ldexp(x, -power)  # takes no digits, and keeps squares from overflow and underflow
         low, middle, high = np.nanpercentile(x, [25, 50, 75], axis=0)
         spread = (high - low) / 1.349
         spread = np.where(spread > 0, FAR * spread, np.inf)  # most cells are equal: all count
         near = np.clip(x, middle - spread, middle + spread)
-        center, scale = np.nanmean(near, axis=0), np.nanstd(near, axis=0)
+        center, scale = (np.ldexp(f(near, axis=0), power) for f in (np.nanmean, np.nanstd))
     return np.nan_to_num(center), np.where(scale > 0, scale, 1.0)

@@ -5,12 +5,13 @@
            clusters            min_k ‖x − u_k‖ √(d/o) / σ_k                                `cluster_centers_`
            reconstruction      √ mean_j (r_j / τ_j)²,      r = x − zU                      `inverse_transform`
     cells  Gaussians           (x_j − E[x_j | rest]) / sd[x_j | rest]
+           `Mixture`           − log Σ_k z_k(rest) p_k(x_j)
            clusters, others    r_j / τ_j,   r = x − u_k of the nearest centre, or x − zU
 
 σ_k² = (Σ_{i in k} ‖x_i − u_k‖² d/o_i + v) / (n_k + 1) is the spread of a cluster's own rows, with one more row of the
 mean spread v, so that a cluster of one row has a spread too. o is the number of observed cells of a row. τ_j is the
 mean |r_j| of a column, and at least a thousandth of the mean over columns. Both are measured on reference rows. Where
-a clustering has another metric, the distances are those that its `transform` gives.
+a clustering has another metric, or centres that lack cells, the distances are those that its `transform` gives.
 
 For PCA − log p(x) is ½ (T² + Q/σ² + Σ log λ_a + (d − k) log σ² + d log 2π) with T² = Σ_a z_a²/λ_a inside the plane and
 Q = ‖x − μ − zV‖² outside it: the two classical statistics, each in units of its own variance.
@@ -30,8 +31,11 @@ from sklearn.metrics import euclidean_distances
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
+from unmix.mixture.mixture import Mixture
 from unmix.model import Model
+from unmix.outlier.density import RowDensity
 
 PIECE = 1 << 20  # cells of rows that are looked at together
 
@@ -44,7 +48,8 @@ def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     model : fitted model
         A density (`score_samples`): −log p(x). A clustering: the distance to the nearest centre in units of the
         cluster's spread. A factorisation: the residual in units of the columns' residual spread. Latent Dirichlet
-        allocation: the surprise of a word, in nats, given the other half of the document.
+        allocation: the surprise of a word, in nats, given the other half of the document. `Select`: as the model that
+        it chose. Densities and clusterings of scikit-learn are taken too.
     X : anything with rows
         As for the model's `fit`.
     reference : anything with rows, optional
@@ -71,11 +76,15 @@ def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
 def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     """Return how strange each cell is given the others of its row: signed, in standard deviations or mean deviations.
 
+    `OutlierDetector(cells=True)` makes p-values of them.
+
     Parameters
     ----------
     model : fitted model
-        Gaussian mixtures, PCA, factor analysis: (x_j − E[x_j | rest]) / sd[x_j | rest]. Other factorisations and
-        clusterings: the residual over the column's mean absolute residual; the cell itself had its say in z there.
+        Gaussian mixtures, PCA, factor analysis: (x_j − E[x_j | rest]) / sd[x_j | rest]. `RowDensity`: the same by its
+        mixture. `Mixture`: −log p(x_j | rest) in nats, which has no sign, the columns of a component taken for
+        independent (those of "student" nearly are); not for "multinomial", which needs every cell. Other factorisations
+        and clusterings: the residual over the column's mean absolute residual; the cell itself had its say in z there.
     X : anything with rows
         As for the model's `fit`; held in memory.
     reference : anything with rows, optional
@@ -84,7 +93,7 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     Returns
     -------
     scores : ndarray of float64 of shape (n, d)
-        NaN where a cell was not observed.
+        NaN where a cell was not observed; 0 where the model expects nothing, as of a cell that a medoid lacks.
 
     Examples
     --------
@@ -99,28 +108,28 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     (1, True)
     """
     check_is_fitted(model)
-    gaussian = mixture_of(model)
-    if gaussian is None and not (reconstructs(model) or clusters(model)):
-        raise TypeError(
-            f"{type(model).__name__} does not say what a cell should be given the others: use a Gaussian mixture, a "
-            "factorisation or k-means for cells, or `scores` for rows"
-        )
-    source = as_source(X)
-    tau = None if gaussian is not None else column_spread(model, source if reference is None else as_source(reference))
-    out = np.empty((source.n, source.d))
-    for a, b, x in pieces(source):
-        out[a:b] = residuals(model, x) / tau if gaussian is None else conditional(dense(x), *gaussian)
-    return out
+    return cells(model, X, cell_spread(model, X if reference is None else reference))
 
 
 # ---------------------------------------------------------------- what the detector calls
 
 
+def chosen(model: Any) -> Any:
+    """The model that `Select` chose, or the model itself."""
+    return getattr(model, "model_", model)
+
+
 def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.ndarray | None:
     """The units of a model's scores, from the reference rows that are kept: σ of clusters, τ of columns, or None."""
+    model = chosen(model)
     if hasattr(model, "completion") or hasattr(model, "score_samples"):
         return None
     source = as_source(reference)
+    if getattr(model, "kernel", None) == "precomputed":
+        raise ValueError(
+            f"{type(model).__name__}(kernel='precomputed') does not know K(x, x) of a row, hence no distances: give it "
+            "rows and a kernel"
+        )
     if grouped(model):
         return cluster_spread(model, source, keep)
     if reconstructs(model):
@@ -133,11 +142,14 @@ def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.nda
 
 def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
     """Scores of rows in given units."""
+    model = chosen(model)
     if hasattr(model, "completion"):
         log_p, tokens = model._rows("completion", X).T
         return np.asarray(-log_p / np.maximum(tokens, 1e-300))  # nothing to predict is no surprise: 0
     if hasattr(model, "score_samples"):
-        return -np.asarray(model.score_samples(X), dtype=np.float64)
+        own = isinstance(model, (Model, RowDensity))
+        rows = X if own else as_source(X).whole(get_config().budget)  # others know nothing of sources
+        return -np.asarray(model.score_samples(rows), dtype=np.float64)
     source = as_source(X)
     out = np.empty(source.n)
     for a, b, x in pieces(source):
@@ -147,6 +159,41 @@ def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
             r = residuals(model, x) / unit
             out[a:b] = np.sqrt(np.nansum(r * r, axis=1) / np.maximum((~np.isnan(r)).sum(axis=1), 1))
     return out
+
+
+def cell_spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.ndarray | None:
+    """The units of a model's cell scores: τ of columns, or None."""
+    model = chosen(model)
+    needy = isinstance(model, Mixture) and not all(f.missing for f, _ in model._groups())
+    if mixture_of(model) is not None or (isinstance(model, Mixture) and not needy):
+        return None
+    if needy or not (reconstructs(model) or clusters(model)):
+        raise TypeError(
+            f"{type(model).__name__}{f'(family={model.family!r})' if needy else ''} does not say what a cell should be "
+            "given the others: use a Gaussian mixture, a factorisation or k-means for cells, or `scores` for rows"
+        )
+    return column_spread(model, as_source(reference), keep)
+
+
+def cells(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
+    """Scores of cells in given units."""
+    model, source = chosen(model), as_source(X)
+    gaussian, out = mixture_of(model), np.empty((source.n, source.d))
+    for a, b, x in pieces(source):
+        if isinstance(model, Mixture):
+            out[a:b] = surprise(model, dense(x))
+        elif gaussian is not None:
+            out[a:b] = conditional(model._scaled(dense(x)) if isinstance(model, RowDensity) else dense(x), *gaussian)
+        else:
+            r = residuals(model, x) / tau
+            out[a:b] = np.where(np.isnan(r) & ~np.isnan(dense(x)), 0.0, r)
+    return out
+
+
+def strangeness(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
+    """Cell scores of which larger is stranger."""
+    found = cells(model, X, tau)
+    return found if isinstance(chosen(model), Mixture) else np.abs(found)
 
 
 # ---------------------------------------------------------------- clusters
@@ -167,9 +214,11 @@ def distances(model: Any, x: Any) -> np.ndarray:
     if not clusters(model) or getattr(model, "metric", "euclidean") not in ("euclidean", "l2"):
         return np.asarray(model.transform(x), dtype=np.float64)
     centers = np.asarray(model.cluster_centers_, dtype=np.float64)
+    if np.isnan(centers).any():  # only the model says how far a row is with which a medoid shares no cell
+        return np.asarray(model.transform(x), dtype=np.float64)
     if sp.issparse(x):
         return np.asarray(euclidean_distances(x, centers))
-    origin = np.nan_to_num(np.nanmean(centers, axis=0))  # differences of squares do not cancel about it
+    origin = centers.mean(axis=0)  # differences of squares do not cancel about it
     return np.nan_to_num(nan_euclidean_distances(dense(x) - origin, centers - origin))
 
 
@@ -217,6 +266,8 @@ def column_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np
 
 def mixture_of(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Weights, means and covariances (K, d, d), or variances (K, d), of a model that is a mixture of Gaussians."""
+    if isinstance(model, RowDensity):
+        return mixture_of(model.models_[1])  # of scaled rows
     if hasattr(model, "covariance_type") and hasattr(model, "covariances_"):
         means, C = np.asarray(model.means_, dtype=np.float64), np.asarray(model.covariances_, dtype=np.float64)
         if model.covariance_type == "tied":
@@ -256,6 +307,20 @@ def conditional(x: np.ndarray, weights: np.ndarray, means: np.ndarray, covarianc
         mean = (r * centre).sum(axis=0)
         total = (r * (variance + (centre - mean) ** 2)).sum(axis=0)
         out[np.ix_(rows, seen)] = (v - mean) / np.sqrt(total)
+    return out
+
+
+def surprise(model: Any, x: np.ndarray) -> np.ndarray:
+    """−log Σ_k z_k(rest) p_k(x_j) of every observed cell, with p_k(x_j) = z_k(x_j) p(x_j) / π_k by Bayes."""
+    out = np.full(x.shape, np.nan)
+    for j in range(x.shape[1]):
+        rows = np.flatnonzero(~np.isnan(x[:, j]))
+        if not len(rows):
+            continue
+        rest, own = x[rows], np.full((len(rows), x.shape[1]), np.nan)
+        rest[:, j], own[:, j] = np.nan, x[rows, j]
+        agree = (model.predict_proba(rest) * model.predict_proba(own) / np.maximum(model.weights_, 1e-300)).sum(axis=1)
+        out[rows, j] = -model.score_samples(own) - np.log(np.maximum(agree, 1e-300))
     return out
 
 

@@ -22,7 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from unmix.engine.loop import generator
 from unmix.engine.sources import as_source
 from unmix.model import Model, fit_together
-from unmix.selection.criteria import CRITERIA, ROWS, Question, Score, kinds, likeness, log_losses
+from unmix.selection.criteria import CRITERIA, Score
+from unmix.selection.likeness import gain, kinds, likeness
+from unmix.selection.question import ROWS, Question
 from unmix.validate.clusterings import seed_of
 
 CLEAR = 3.0  # standard deviations by which data must beat structureless ones
@@ -30,7 +32,7 @@ DECISIVE = 10.0  # difference of an information criterion (Kass & Raftery 1995)
 ROUNDS = 3  # of cutting parts in two and joining them
 LIKENESSES = 10  # of each kind; after FEW of them nobody doubts an excess of BEYOND (t with 3 degrees: 1 in 600)
 FEW, BEYOND = 4, 10.0
-HIGH = ("silhouette", "stability", "gap")  # criteria of which high is good
+HIGH = ("calinski_harabasz", "silhouette", "stability", "gap")  # criteria of which high is good
 AGREE = 1.5  # votes whose ratio is below this agree well enough for the first to count
 
 
@@ -145,10 +147,11 @@ def select(
     k : iterable of int, default=range(1, 21)
         The numbers to try.
     criterion : str or list of str, default="auto"
-        One or more of "aic", "bic", "icl", "nll", "heldout", "entries", "stability", "silhouette", "gap"; of several
-        the first decides if the others agree well enough. "auto": mixtures by "icl", which counts groups, with "bic",
-        which counts the parts that describe them best, as a second opinion; other densities by "bic"; clusterings by
-        "silhouette"; topics by "heldout"; other factors by "entries".
+        One or more of "aic", "bic", "icl", "nll", "heldout", "entries", "stability", "silhouette", "gap",
+        "calinski_harabasz"; of several the first decides if the others agree well enough. "auto": mixtures by "icl",
+        which counts groups, with "bic", which counts the parts that describe them best, as a second opinion; other
+        densities by "bic"; clusterings by "icl", each cluster seen as a Gaussian, or by "silhouette" where they cannot
+        be; topics by "heldout"; other factors by "entries".
     sample_weight : array of shape (n,), optional
         How many times each row counts.
     folds : int, default=5
@@ -173,6 +176,7 @@ def select(
     """
     name = size_of(model)
     model, source = clone(model), as_source(X)
+    model = model._numbered(source.names) if hasattr(model, "_numbered") else model  # columns by name
     _, w, shape = model._open(source, sample_weight, reset=True)
     for argument, value, most in (("folds", folds, source.n), ("references", references, np.inf)):
         if not isinstance(value, Integral) or not 2 <= value <= most:
@@ -259,6 +263,9 @@ def _possible(q: Question) -> list[str]:
         out += ["heldout"]
     if groups:
         out += ["silhouette"] if q.pairwise else ["silhouette", "stability", "gap"]
+        out += ["calinski_harabasz"] if q.squared else []
+        if q.rowwise:
+            out.insert(0 if q.clouds else len(out), "icl")
     if model.missing and not q.pairwise:
         out += ["entries"]
     return out
@@ -267,7 +274,7 @@ def _possible(q: Question) -> list[str]:
 def _criteria(q: Question, criterion: str | list[str]) -> list[str]:
     possible = _possible(q)
     if isinstance(criterion, str) and criterion == "auto":
-        return possible[:2] if possible[0] == "icl" else possible[:1]
+        return possible[:2] if possible[:2] == ["icl", "bic"] else possible[:1]
     chosen: list[Any] = [criterion] if isinstance(criterion, str) or not criterion else list(criterion)
     for c in chosen:
         if c not in possible:
@@ -396,15 +403,15 @@ def structure(q: Question, k: int) -> float:
     """By how many standard deviations the data gain more from k parts than data without groups do."""
     x, w = q.rows(ROWS)
     k = min(k, len(x) // 2)
-    one, many = log_losses(q, x, w, [1, k])
+    own = gain(q, x, w, k)
     least = np.inf
     for kind in kinds(q, x):
         gains: list[float] = []
         while len(gains) < LIKENESSES:
             y = likeness(q, x, w, kind, generator(q.seed, kind, len(gains)))
-            gains.append(float(-np.diff(log_losses(q, y, w, [1, k]))[0]))
+            gains.append(gain(q, y, w, k))
             if len(gains) >= FEW:
-                excess = (one - many - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
+                excess = (own - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
                 if not 0 < excess < BEYOND:
                     break
         least = min(least, float(excess))
@@ -472,7 +479,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.datasets import load_iris
     >>> from unmix import KMeans, Select
     >>> Select(KMeans(), k=range(1, 6), random_state=0).fit(load_iris().data).k_
-    2
+    3
     """
 
     def __init__(

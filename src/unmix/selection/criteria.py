@@ -3,10 +3,12 @@
     aic       2 p − 2 log L                      p free parameters, L the likelihood           lowest
     bic       p log n − 2 log L                                                                 lowest
     icl       bic + 2 Σ_i H(z_i)                 H the entropy of row i's memberships           lowest
+              of hard clusters bic, each of them a Gaussian of its own (classification likelihood)
     nll       − log L / n                        always falls: where the curve bends            bend
     heldout   mean over folds of − log p(held-out row)                                          one-SE rule
     entries   Σ (x − x̂)² / Σ (x − x̄)² over held-out cells, of folds of cells                    one-SE rule
     stability 1 − r / r_rand: how well a clustering of one half predicts that of another        highest
+    calinski_harabasz  (D(1) − D(k)) / (k − 1) · (n − k) / D(k),   D the sum of squared distances     highest
     silhouette  mean (b − a) / max(a, b)                                                        highest
     gap       E log D(k) of structureless data − log D(k), D the loss                           one-SE rule
 
@@ -17,24 +19,21 @@ the difference between the two, fold by fold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
-from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from unmix.engine.block import Block
-from unmix.engine.config import config, get_config
+from unmix.engine.config import get_config
 from unmix.engine.loop import generator
 from unmix.model import fit_together
+from unmix.selection.clouds import clouds
+from unmix.selection.likeness import kinds, likeness, log_losses, quick, squares
+from unmix.selection.question import ROWS, Question
 
-ROWS = 2000  # of data and of its structureless likenesses, where the two are compared
 PIECES = 10_000  # rows whose silhouettes are enough for two digits
-FEW = 10  # different whole numbers that are kinds rather than amounts
+GAUSSIANS = 100_000  # rows that tell the covariances of clusters
 
 
 class Score(NamedTuple):
@@ -43,58 +42,6 @@ class Score(NamedTuple):
     value: np.ndarray
     error: np.ndarray  # standard error, 0 where there is none
     runs: np.ndarray | None = None  # (folds, k): what the values are means of
-
-
-@dataclass
-class Question:
-    """What is asked: a model of which k, on which rows."""
-
-    model: Any
-    name: str  # of the hyper-parameter that is k
-    ks: list[int]
-    X: Any
-    source: Any
-    w: np.ndarray | None
-    seed: int
-    folds: int
-    references: int
-    models: list[Any]
-    fits: list[Any]
-
-    @property
-    def weight(self) -> np.ndarray:
-        """Weights of the rows, ones where there are none."""
-        return np.ones(self.source.n) if self.w is None else self.w
-
-    def sized(self, k: int) -> Any:
-        """An unfitted model of k parts."""
-        return clone(self.model).set_params(**{self.name: k})
-
-    def rows(self, most: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """At most so many rows that count, drawn by global index, as dense rows, and their weights."""
-        index = np.flatnonzero(self.weight > 0)
-        if len(index) > most and not self.pairwise:
-            index = np.sort(generator(self.seed, "rows").choice(index, most, replace=False))
-        every = self.pairwise or len(index) == self.source.n
-        x = self.source.read(0, self.source.n) if every else self.source.take(index)
-        return np.asarray(x.toarray() if sp.issparse(x) else x), self.w if every or self.w is None else self.w[index]
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether X is not rows but what each pair of rows has to do with each other."""
-        return "precomputed" in (getattr(self.model, "metric", None), getattr(self.model, "kernel", None))
-
-    @cached_property
-    def evidence(self) -> np.ndarray:
-        """Log-likelihood of all rows and, of mixtures, the entropy of their memberships, for each k."""
-        out = np.zeros((len(self.ks), 2))
-        for i, m in enumerate(self.models):
-            at = 0
-            for e in m._stream("evidence" if hasattr(m, "evidence") else "log_density", self.source):
-                e = np.asarray(e, dtype=np.float64).reshape(len(e), -1)
-                out[i, : e.shape[1]] += self.weight[at : at + len(e)] @ e
-                at += len(e)
-        return out
 
 
 def _likelihood(q: Question) -> tuple[np.ndarray, np.ndarray]:
@@ -114,9 +61,12 @@ def bic(q: Question) -> Score:
 
 
 def icl(q: Question) -> Score:
-    """bic + twice the entropy of the memberships."""
-    value, error, _ = bic(q)
-    return Score(value + 2 * q.evidence[:, 1], error)
+    """bic + twice the entropy of the memberships; of hard clusters (entropy 0) bic with a Gaussian for each."""
+    if hasattr(q.model, "log_density"):
+        value, error, _ = bic(q)
+        return Score(value + 2 * q.evidence[:, 1], error)
+    x, w = q.rows(GAUSSIANS)
+    return Score(clouds(x, w, q.labels(x)), np.zeros(len(q.ks)))
 
 
 def nll(q: Question) -> Score:
@@ -188,8 +138,7 @@ def silhouette(q: Question) -> Score:
     from unmix.validate import silhouette as measure
 
     x, w = q.rows(PIECES)
-    whole = len(x) == q.source.n
-    labels = [m.labels_ if whole and hasattr(m, "labels_") else m.predict(x) for m in q.models]
+    whole, labels = len(x) == q.source.n, q.labels(x)
     rows, metric = distances(q, x)
     if metric not in ("euclidean", "precomputed"):  # which take missing cells
         seen = ~np.isnan(rows).any(axis=1)
@@ -205,6 +154,17 @@ def silhouette(q: Question) -> Score:
             if s.per_row is not None:  # of a draw of the rows
                 error[i] = np.nanstd(s.per_row) / np.sqrt(len(rows))
     return Score(value, error)
+
+
+def calinski_harabasz(q: Question) -> Score:
+    """Minus the variance between clusters over that within, each by its degrees of freedom."""
+    one, rows = q.sized(1).set_params(**q.free), q.rows(PIECES)
+    total = squares(one, fit_together([one], q.source, [q.w], [q.seed])[0], *rows)
+    k, n = np.array(q.ks, dtype=float), q.weight.sum()
+    within = np.array([squares(m, f, *rows) for m, f in zip(q.models, q.fits, strict=True)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = -(total - within) / (k - 1) * (n - k) / within
+    return Score(np.where((k > 1) & (k < n), value, np.nan), np.zeros(len(k)))
 
 
 def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -225,94 +185,12 @@ def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
 def gap(q: Question) -> Score:
     """How much lower the log loss is than for rows without structure, which are uniform along the principal axes."""
     x, w = q.rows(ROWS)
-    own, found = log_losses(q, x, w, q.ks), kinds(q, x)
+    own, found = log_losses(*quick(q, x, w, q.ks), x, w), kinds(q, x)
     kind = "uniform" if "uniform" in found else found[0]
     draws = (likeness(q, x, w, kind, generator(q.seed, "gap", i)) for i in range(q.references))
-    runs = np.array([log_losses(q, y, w, q.ks) for y in draws])
+    runs = np.array([log_losses(*quick(q, y, w, q.ks), y, w) for y in draws])
     value = own - runs.mean(axis=0)
     return Score(value, runs.std(axis=0, ddof=1) * np.sqrt(1 + 1 / q.references))
-
-
-def log_losses(q: Question, x: np.ndarray, w: np.ndarray | None, ks: list[int]) -> np.ndarray:
-    """The log of the loss for each k, from one start; of a likelihood the loss itself, which is a log already."""
-    bare = {"n_init": 1, "min_size": None, "max_size": None}
-    bare = {name: v for name, v in bare.items() if name in q.model.get_params(deep=False)}
-    models = [q.sized(k).set_params(**bare) for k in ks]
-    with config(runner="serial" if get_config().runner == "serial" else "threads"):  # too few rows to send about
-        fits = fit_together(models, x, [w] * len(ks), [q.seed] * len(ks))
-    if hasattr(q.model, "log_density"):
-        return np.array([f.loss / f.weight for f in fits])
-    loss = [f.loss for f in fits]
-    if hasattr(models[0], "beta_"):  # a free energy may be negative: take the nearest centres
-        near = [nan_euclidean_distances(x, m.cluster_centers_).min(axis=1) ** 2 for m in models]
-        loss = [np.average(v, weights=w) for v in near]
-    return np.log(np.maximum(loss, 1e-300))
-
-
-def kinds(q: Question, x: np.ndarray) -> tuple[str, ...]:
-    """The kinds of structureless data to compare with.
-
-    A mixture of any family has one of its own, k = 1. Else of columns of few whole numbers (yes and no) shuffled ones;
-    of others three.
-    """
-    if hasattr(q.model, "_draw") and not hasattr(q.model, "covariance_type"):
-        return ("sample",)
-    return ("columns",) if few(x).all() else ("box", "uniform", "gaussian")
-
-
-def few(x: np.ndarray) -> np.ndarray:
-    """Which columns hold few different whole numbers."""
-    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
-    return np.array([bool(v) and len(np.unique(c[~np.isnan(c)])) <= FEW for v, c in zip(whole, x.T, strict=True)])
-
-
-def likeness(q: Question, x: np.ndarray, w: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows without groups like x, which miss the same cells and weigh the same.
-
-    Those of one component; or columns of few whole numbers shuffled, the others uniform in their box or that of their
-    principal axes, or one Gaussian, rounded where they were.
-    """
-    seen, p = ~np.isnan(x), None if w is None else w / w.sum()
-    if kind == "sample":
-        model = q.sized(1).set_params(random_state=int(rng.integers(2**31)))
-        fit_together([model], x, [w], [q.seed])
-        y = np.asarray(model.sample(len(x))[0], dtype=np.float64)
-        return np.where(seen, rng.permuted(y, axis=0), np.nan)
-    y, shuffled = np.empty(x.shape), few(x)
-    for j in np.flatnonzero(shuffled):
-        mine = np.flatnonzero(seen[:, j])
-        share = None if p is None else p[mine] / p[mine].sum()
-        y[mine, j] = x[rng.choice(mine, len(mine), replace=share is not None, p=share), j]
-    if not shuffled.all():
-        y[:, ~shuffled] = _cloud(x[:, ~shuffled].astype(np.float64), p, kind, rng)
-    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
-    y[:, whole] = np.round(y[:, whole])
-    return np.where(seen, y, np.nan)
-
-
-def _cloud(x: np.ndarray, p: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows without groups that have the mean, the covariances and the ranges of x."""
-    low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
-    if kind == "box":
-        return rng.uniform(low, high, x.shape)
-    seen = ~np.isnan(x)
-    p = np.full(len(x), 1.0 / len(x)) if p is None else p
-    mean = (p @ np.where(seen, x, 0.0)) / (p @ seen)
-    apart = np.where(seen, x - mean, 0.0)
-    values, axes = np.linalg.eigh((apart.T * p @ apart) / (p * seen.T @ seen))  # over the rows that have both cells
-    values = np.maximum(values, 0.0)
-    if kind == "uniform":
-        cov = (axes * values) @ axes.T
-        for i in np.flatnonzero(~seen.all(axis=1)):  # what the cells that were seen say of the others
-            a, b = seen[i], ~seen[i]
-            apart[i, b] = cov[np.ix_(b, a)] @ np.linalg.lstsq(cov[np.ix_(a, a)], apart[i, a])[0]
-        along = apart @ axes
-        y = rng.uniform(along.min(axis=0), along.max(axis=0), along.shape)
-    else:
-        y = rng.standard_normal(x.shape) * np.sqrt(values)
-    width = np.maximum(high - low, np.finfo(float).tiny)
-    y = np.mod(mean + y @ axes.T - low, 2 * width)  # mirrored at the ends, where a model may ask for x ≥ 0
-    return np.asarray(low + np.minimum(y, 2 * width - y))
 
 
 def _mean(runs: np.ndarray) -> Score:
@@ -320,5 +198,5 @@ def _mean(runs: np.ndarray) -> Score:
 
 
 CRITERIA: dict[str, Callable[[Question], Score]] = {
-    f.__name__: f for f in (aic, bic, icl, nll, heldout, entries, stability, silhouette, gap)
+    f.__name__: f for f in (aic, bic, icl, nll, heldout, entries, stability, calinski_harabasz, silhouette, gap)
 }

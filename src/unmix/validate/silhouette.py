@@ -1,8 +1,11 @@
 """Silhouettes: is each row nearer to its own cluster than to the next one?
 
-a_i = Σ_{j in c_i} w_j d(x_i, x_j) / (W_{c_i} − 1)        W_k = Σ_{j in k} w_j, the row itself left out
+a_i = Σ_{j in c_i} w_j d(x_i, x_j) / (W_{c_i} − min(1, w_i))     W_k = Σ_{j in k} w_j, the row itself left out
 b_i = min_{k ≠ c_i} Σ_{j in k} w_j d(x_i, x_j) / W_k
-s_i = (b_i − a_i) / max(a_i, b_i)                          0 for the only row of a cluster
+s_i = (b_i − a_i) / max(a_i, b_i)                                 0 for the only row of a cluster
+
+Of a row that counts w_i times one is itself and the others are at distance 0; if w_i < 1, all of it is itself.
+So weights of at most 1 may have any scale.
 """
 
 from __future__ import annotations
@@ -95,13 +98,18 @@ def silhouette(
     per_row : bool, default=False
         Whether to return every row's silhouette.
     sample_weight : array of shape (n,), optional
-        How many times each row counts; weight 2 is the row twice. Counts, not shares: clusters of weight 1 or less are
-        taken for single rows.
+        How many times each row counts; weight 2 is the row twice, at distance 0 from itself. A row of weight below 1
+        has nothing of itself among the others: weights of at most 1 are shares, of any scale.
 
     Returns
     -------
     Silhouette
         A tuple with `score`, `se`, `clusters`, `per_cluster` and `per_row`.
+
+    Raises
+    ------
+    ValueError
+        Where there is nothing to compare: a single cluster, or every row alone in its own; hence for 2 rows.
 
     Examples
     --------
@@ -141,12 +149,7 @@ def _check(source: Source, g: Groups, metric: Any, sample: Any) -> None:
     K = len(g.names)
     if K < 2:
         raise ValueError(f"labels hold one cluster ({g.names[0]!r}): a silhouette compares at least two")
-    if g.weight.max() <= 1 and g.n_rows > K:
-        raise ValueError(
-            f"sample_weight adds up to at most {g.weight.max():g} in each cluster, as if it held one row: weights are "
-            "counts of rows, so scale them up"
-        )
-    if g.weight.max() <= 1:
+    if g.n_rows == K and g.weight.max() <= 1:
         raise ValueError(f"labels hold {K} clusters for {g.n_rows} rows, each alone in its own: give fewer clusters")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 2):
         raise ValueError(f"sample={sample!r}: give a number of rows, at least 2, or None for all")
@@ -324,12 +327,12 @@ class _Sums:
 def _scores(S: np.ndarray, known: np.ndarray | None, g: Groups, rows: np.ndarray) -> np.ndarray:
     """Silhouettes from the sums of distances to each cluster; NaN where too few distances are known."""
     N = np.broadcast_to(g.weight, S.shape) if known is None else known
-    each, own = np.arange(len(S)), g.code[rows]
+    each, own, itself = np.arange(len(S)), g.code[rows], np.minimum(g.w[rows], 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        a = S[each, own] / (N[each, own] - 1)
+        a = S[each, own] / (N[each, own] - itself)
         mean = np.where(N > 0, S / N, np.inf)
         mean[each, own] = np.inf
         b = mean.min(axis=1)
         s = np.where(np.maximum(a, b) > 0, (b - a) / np.maximum(a, b), 0.0)
-    unknown = (N[each, own] <= 1) | np.isinf(b)
-    return np.where(g.weight[own] <= 1, 0.0, np.where(unknown, np.nan, s))
+    unknown = (N[each, own] <= itself) | np.isinf(b)
+    return np.where(g.weight[own] <= itself, 0.0, np.where(unknown, np.nan, s))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import get_tags
 from threadpoolctl import ThreadpoolController
 
 from unmix.engine.config import config, cores, get_config
@@ -83,7 +84,7 @@ def stability(
         With `predict`, or `fit_predict` alone: then new rows go to the nearest centre. It is cloned, never changed; its
         random states are set from `random_state`.
     X : anything with rows
-        As for `fit` of the models.
+        As for `fit` of the models; for those of metric or kernel "precomputed" the square matrix of all pairs of rows.
     method : {"pairs", "transfer"}, default="pairs"
         "pairs" compares clusterings of n perturbed data sets with each other, on common rows; "transfer" splits the
         rows n times in two, and compares each half's own clustering with the one that the other half's model gives it.
@@ -163,6 +164,16 @@ def _check(model: Any, source: Source, method: str, n: Any, fraction: Any, noise
         raise ValueError(f"noise={noise!r} is for method='pairs': 'transfer' perturbs by splitting the rows")
     if noise is not None and not (0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}: give a share of each column's standard deviation, 0 or more")
+    if _pairwise(model):
+        name = type(model).__name__
+        if source.n != source.d:
+            raise ValueError(
+                f"{name} takes a precomputed matrix of all pairs of rows, but X is {source.n} × {source.d}"
+            )
+        if noise is not None:
+            raise ValueError(f"noise={noise!r} would make no matrix of pairs of rows for {name}: leave it out")
+        if method == "transfer" and not hasattr(model, "predict"):
+            raise ValueError(f"{name} has no predict, and a precomputed matrix has no centres: take method='pairs'")
     if noise is not None and source.sparse:
         raise ValueError("noise would fill a sparse X: leave noise out (subsamples), or pass a dense X")
     return float(fraction)
@@ -192,6 +203,17 @@ def _run(f: Callable[[int], Any], n: int, n_jobs: int | None) -> list[Any]:
                     t.cancel()
 
 
+def _pairwise(model: Any) -> bool:
+    """Whether X is not rows but what each pair of rows has to do with each other."""
+    return get_tags(model).input_tags.pairwise or getattr(model, "metric", None) == "precomputed"
+
+
+def _cut(model: Any, source: Source, rows: np.ndarray, fitted: np.ndarray) -> Any:
+    """Some rows; of a matrix of pairs with the columns of the rows that a model is fitted to."""
+    x = source.take(rows)
+    return x[:, fitted] if _pairwise(model) else x
+
+
 def _fitted(model: Any, x: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
     """The model fitted to x, and the labels of x; the random states are drawn from rng."""
     own = clone(model)
@@ -216,11 +238,13 @@ def _transfer(model: Any, source: Source, size: int, seed: int, i: int) -> tuple
     """r of one split, both ways; what chance gives; how many clusters there were."""
     rng = generator(seed, "split", i)
     order = rng.permutation(source.n)
-    halves = [source.take(np.sort(order[:size])), source.take(np.sort(order[size : 2 * size]))]
+    rows = np.sort(order[:size]), np.sort(order[size : 2 * size])
+    halves = [_cut(model, source, r, r) for r in rows]
     fits = [_fitted(model, x, rng) for x in halves]
     r, chance = 0.0, 0.0
     for a, b in ((0, 1), (1, 0)):
-        said, own = _classify(fits[a][0], halves[a], fits[a][1], halves[b]), fits[b][1]
+        new = _cut(model, source, rows[b], rows[a]) if _pairwise(model) else halves[b]
+        said, own = _classify(fits[a][0], halves[a], fits[a][1], new), fits[b][1]
         r += clustering_distance(own, said) / 2
         chance += float(np.mean([clustering_distance(own, rng.permutation(said)) for _ in range(SHUFFLES)])) / 2
     return r, chance, max(_count(labels) for _, labels in fits)
@@ -232,7 +256,7 @@ def _perturbed(
     """The rows of a perturbed data set, and their labels."""
     rng = generator(seed, "perturb", i)
     rows = np.sort(rng.choice(source.n, size, replace=False))
-    x = source.take(rows)
+    x = _cut(model, source, rows, rows)
     if sd is not None:
         x = (x + sd * rng.standard_normal(x.shape)).astype(source.dtype)
     return rows, _fitted(model, x, rng)[1]
