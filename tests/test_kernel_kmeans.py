@@ -1,6 +1,7 @@
 """Kernel k-means against k-means, explicit features, brute force and planted rings."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -153,6 +154,38 @@ def test_an_end_before_the_optimum_is_told():
     with pytest.warns(ConvergenceWarning, match="not converged after 1 iterations"):
         model = KernelKMeans(6, init="random", max_iter=1, random_state=0).fit(rows())
     assert model.result_ == "max_iter"
+    assert len(model.trace_) == model.n_iter_ == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("gamma", "coef0", "K"), [(0.5, -1.0, 20), (2.0, -3.0, 8), (2.0, -3.0, 20)])
+def test_of_a_kernel_that_is_not_positive_the_best_labels_are_kept(gamma, coef0, K, seed):
+    X = np.random.default_rng(seed).standard_normal((100, 3))
+    G = pairwise_kernels(X, metric="sigmoid", gamma=gamma, coef0=coef0)
+    assert np.linalg.eigvalsh(G)[0] < -1
+    model = KernelKMeans(K, kernel="sigmoid", gamma=gamma, coef0=coef0, init="random", random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X)
+    objective = np.array([s.objective for s in model.trace_])
+    assert loss_of(G, model.labels_, np.ones(100)) == pytest.approx(100 * objective.min(), abs=1e-9)
+    assert np.array_equal(model.predict(X), model.labels_)
+    kept = np.array([s.accepted for s in model.trace_])
+    assert (np.diff(objective[kept]) <= 0).all()
+    assert model.n_iter_ == len(objective) < 60
+    rose = bool((np.diff(objective) > 1e-9).any())
+    assert rose or model.result_ == "converged"
+    assert (model.result_ == "stopped") == any("is not positive semi-definite" in str(v.message) for v in told)
+    assert not any("max_iter" in str(v.message) for v in told)
+
+
+def test_circles_of_labels_come_to_an_end():
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    model = KernelKMeans(8, kernel="sigmoid", gamma=2.0, coef0=-3.0, init="random", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="kernel='sigmoid' is not positive semi-definite"):
+        model.fit(X)
+    assert model.result_ == "stopped"
+    assert not all(s.accepted for s in model.trace_)
 
 
 def test_errors_name_argument_value_and_remedy():
@@ -167,5 +200,9 @@ def test_errors_name_argument_value_and_remedy():
         KernelKMeans(2, kernel="popcorn").fit(X)
     with pytest.raises(ValueError, match=r"kernel='poly' gives values that are not finite.*scale X"):
         KernelKMeans(2, kernel="poly", degree=5).fit(X * 1e100)
+    with pytest.raises(ValueError, match=r"kernel_params has 'foo', but kernel='rbf' takes gamma"):
+        KernelKMeans(2, kernel_params={"foo": 1}).fit(X)
+    with pytest.raises(ValueError, match=r"kernel_params has 'gamma', but kernel='linear' takes none"):
+        KernelKMeans(2, kernel="linear", kernel_params={"gamma": 1}).fit(X)
     with pytest.raises(ValueError, match="no inverse_transform"):
         KernelKMeans(2, random_state=0).fit(X).inverse_transform(np.ones((3, 2)))

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 
 import unmix
-from unmix.cluster.kmedoids import KMedoids, far_apart
+from unmix.cluster.kmedoids import KMedoids, far_apart, squares
 from unmix.kernels import medoids as kernels
 
 
@@ -299,7 +299,11 @@ def test_an_end_before_the_optimum_is_told():
     with pytest.warns(ConvergenceWarning, match="not converged after 1 rounds: raise max_iter"):
         model = KMedoids(20, init="random", max_iter=1, random_state=0).fit(X)
     assert model.result_ == "max_iter"
-    assert len(model.trace_) == 2
+    assert len(model.trace_) == model.n_iter_ == 1
+    more = KMedoids(20, init="random", random_state=0).fit(X)
+    assert len(more.trace_) == more.n_iter_ > 1
+    assert more.trace_[0].objective == model.trace_[0].objective > model.inertia_ / 400 > more.inertia_ / 400
+    assert more.trace_[-1].objective == pytest.approx(more.inertia_ / 400, rel=1e-6)  # the last round changed nothing
 
 
 def test_errors_name_argument_value_and_remedy():
@@ -318,6 +322,10 @@ def test_errors_name_argument_value_and_remedy():
         KMedoids(2, metric="nearness").fit(X)
     with pytest.raises(ValueError, match=r"metric='correlation' gives nan"):
         KMedoids(2, metric="correlation").fit(np.vstack([X, np.ones((1, 3))]))
+    with pytest.raises(ValueError, match=r"metric_params has 'foo', but metric='euclidean' takes none"):
+        KMedoids(2, metric_params={"foo": 3}).fit(X)
+    with pytest.raises(ValueError, match=r"metric_params has 'q', but metric='minkowski' takes p and w"):
+        KMedoids(2, metric="minkowski", metric_params={"q": 3}).fit(X)
     with pytest.raises(ValueError, match="weight 0"):
         KMedoids(2, metric="precomputed", init=[0, 1]).fit(cdist(X, X), sample_weight=np.arange(20.0))
 
@@ -332,3 +340,84 @@ def test_single_precision_distances_cost_nothing():
         kernels.fasterpam(D.astype(np.float32).reshape(-1), w, single, 100)
         kernels.fasterpam(D.reshape(-1), w, double, 100)
         assert loss_of(D, single) <= loss_of(D, double) * (1 + 1e-6)
+
+
+def test_negative_distances_are_refused_and_rounding_is_not():
+    X = rows(30, 3)
+    D = cdist(X, X)
+    D[4, 11] = D[11, 4] = -0.5
+    with pytest.raises(ValueError, match=r"distance of rows 4 and 11 is -0\.5.*0 or more"):
+        KMedoids(3, metric="precomputed", random_state=0).fit(D)
+    w = np.ones(30)
+    w[:4] = 0
+    with pytest.raises(ValueError, match="rows 4 and 11"):
+        KMedoids(3, metric="precomputed", random_state=0).fit(D, sample_weight=w)
+    w[4] = 0
+    model = KMedoids(3, metric="precomputed", random_state=0).fit(D, sample_weight=w)
+    new = np.ones((2, 30))
+    new[1, model.medoid_indices_[2]] = -1
+    with pytest.raises(ValueError, match=f"rows 1 and {model.medoid_indices_[2]} is -1"):
+        model.predict(new)
+    with pytest.raises(ValueError, match=r"gives -\d.* for the rows .*0 or more"):
+        KMedoids(3, metric=lambda a, b: a @ b, random_state=0).fit(X)
+    length = np.linalg.norm(X, axis=1)
+    cosine = 1 - (X / length[:, None]) @ (X / length[:, None]).T
+    assert cosine.min() < 0
+    near = KMedoids(3, metric="precomputed", random_state=0).fit(cosine)
+    assert near.inertia_ == pytest.approx(cosine[:, near.medoid_indices_].min(axis=1).sum())
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("method", ["fasterpam", "alternate"])
+@pytest.mark.parametrize("far", [1e7, 1e8, 1e10])
+def test_clusters_far_apart_keep_their_digits(far, method, missing):
+    """Each cluster's medoid is then the row with the least sum within it, and the loss is the sum of the two."""
+    X = rows(101, 2, 5)
+    X[60:] += far
+    D = cdist(X, X)
+    if missing:
+        seen = np.ones(X.shape, bool)
+        seen[::7, 0] = False
+        X[~seen] = np.nan
+        common = seen.astype(float) @ seen.T
+        D = np.sqrt(np.nansum((X[:, None] - X) ** 2, axis=2) * 2 / common)
+    best = D[:60, :60].sum(axis=0).min() + D[60:, 60:].sum(axis=0).min()
+    model = KMedoids(2, method=method, random_state=0).fit(X)
+    near = D[:, model.medoid_indices_]
+    assert model.inertia_ == pytest.approx(near.min(axis=1).sum(), rel=1e-12)
+    assert model.inertia_ == pytest.approx(best, rel=1e-6)
+    assert np.array_equal(model.labels_, near.argmin(axis=1))
+    np.testing.assert_allclose(model.transform(X), near, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e8])
+@pytest.mark.parametrize(("n", "K", "d"), [(7, 3, 1), (40, 16, 5), (33, 50, 17)])
+def test_distances_are_those_of_differences(n, K, d, far):
+    X, Y = rows(n, d, 1), rows(K, d, 2)
+    X[::2] += far
+    Y[::2] += far
+    seen, known = (np.random.default_rng(i).random(v.shape) < 0.7 for i, v in enumerate((X, Y)))
+    np.testing.assert_allclose(squares(X, Y), cdist(X, Y, "sqeuclidean"), rtol=1e-14)
+    shown = (((X[:, None] - Y) ** 2) * (seen[:, None] & known)).sum(axis=2)
+    np.testing.assert_allclose(squares(X, Y, seen, known), shown, rtol=1e-14)
+    at, out = 4, np.zeros((n + 4, n + 4), np.float32)
+    own = (X**2).sum(axis=1)
+    kernels.roots((-2 * X @ X.T).reshape(-1), X.reshape(-1), own, X.reshape(-1), own, d, out.reshape(-1), at)
+    np.testing.assert_allclose(out[at:, at:], cdist(X, X), rtol=1e-6)
+    assert not out[:at].any()
+    assert not out[:, :at].any()
+
+
+def test_a_swap_whose_gain_is_rounding_is_taken_back():
+    """Where second medoids are 1e16 times as far, gains are lost in rounding: the loss must not rise, and rounds end."""
+    for seed in range(10):
+        X = rows(60, 2, seed)
+        X[30:] += 1e3
+        D = cdist(X, X)
+        D[:30, 30:] *= 1e14
+        D[30:, :30] *= 1e14
+        found = np.array([3, 40])
+        losses, settled = kernels.fasterpam(D.reshape(-1), np.ones(60), found, 100)
+        assert settled
+        assert (np.diff(losses) <= 0).all()
+        assert losses[-1] == pytest.approx(loss_of(D, found))

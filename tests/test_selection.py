@@ -12,6 +12,7 @@ from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture as Peer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unmix
 from unmix.engine.sources import as_source
@@ -416,6 +417,15 @@ def test_the_estimator_in_a_pipeline():
     assert again[-1].k_ in (1, 2)
 
 
+@parametrize_with_checks(
+    [unmix.Select(m, range(1, 4), random_state=0) for m in (unmix.KMeans(n_init=1), unmix.GaussianMixture())],
+    expected_failed_checks=lambda _: {"check_parameters_default_constructible": "a range never changes, as a tuple"},
+)
+@pytest.mark.filterwarnings("ignore")  # small random data: some k do not converge
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
 def test_table_and_pictures():
     X, _ = blobs(3)
     answer = quietly(unmix.select, unmix.KMeans(), X, range(1, 6), ["silhouette", "icl"], random_state=0)
@@ -440,7 +450,8 @@ def test_table_and_pictures():
         ({"criterion": None}, "choose from"),
         ({"k": None}, "whole numbers"),
         ({"k": [1, 2.5]}, "whole numbers"),
-        ({"folds": 1}, "folds=1: give a whole number from 2 to 50"),
+        ({"folds": 1}, "folds=1: give a whole number of at least 2"),
+        ({"folds": 51, "criterion": "entries"}, "folds=51: give a whole number of at least 2, at most 50"),
         ({"folds": 2.5}, "folds=2.5"),
         ({"references": 1}, "references=1"),
         ({"random_state": -1}, "random_state=-1"),

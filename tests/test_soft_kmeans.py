@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from unmix import KMeans
+from unmix import KMeans, select
 from unmix.cluster.soft_kmeans import SoftKMeans
+from unmix.model import fit_together
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not converged after.*")
 
@@ -122,6 +123,30 @@ def test_centres_that_no_row_belongs_to_are_told_and_stay():
     with pytest.warns(ConvergenceWarning, match="no row belongs to 1 of 4 centres"):
         model = SoftKMeans(4, beta=1.0, init=first).fit(X)
     np.testing.assert_array_equal(model.cluster_centers_[3], first[3])
+
+
+@pytest.mark.parametrize("beta", ["auto", 2.0])
+def test_grown_parts_are_those_of_one_centre_more(beta):
+    X = rows()
+    three, four = SoftKMeans(3, beta=beta, random_state=0), SoftKMeans(4, beta=beta)
+    fit = fit_together([three], X, [None], [0])[0]
+    U = four.grow(fit, np.random.default_rng(0))
+    apart = squares(X, fit.U.centers)
+    V = (softmax(-apart / fit.U.beta, axis=1) * apart).sum(axis=0)
+    np.testing.assert_allclose(fit.stats.V, V, rtol=1e-7)
+    np.testing.assert_array_equal(U.centers[:3], fit.U.centers)
+    moved = np.linalg.norm(fit.U.centers - U.centers[3], axis=1)
+    assert moved.argmin() == V.argmax()
+    assert 0 < moved.min() < np.sqrt(V.max() / fit.stats.N[V.argmax()])
+    assert U.beta == (pytest.approx(X.var(axis=0).mean() / 2) if beta == "auto" else 2.0)
+
+
+def test_select_finds_by_growing_what_a_start_of_its_own_misses():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3)) + 8 * rng.standard_normal((10, 3))[rng.integers(10, size=400)]
+    alone = SoftKMeans(10, random_state=0).fit(X)
+    table = select(SoftKMeans(random_state=0), X, [9, 10], criterion="silhouette", random_state=0).columns
+    assert 400 * table["objective"][1] < 0.8 * alone.objective_
 
 
 def test_online_steps_come_near_the_batch_fit():

@@ -178,11 +178,10 @@ def select(
     model, source = clone(model), as_source(X)
     model = model._numbered(source.names) if hasattr(model, "_numbered") else model  # columns by name
     _, w, shape = model._open(source, sample_weight, reset=True)
-    for argument, value, most in (("folds", folds, source.n), ("references", references, np.inf)):
-        if not isinstance(value, Integral) or not 2 <= value <= most:
-            raise ValueError(f"{argument}={value!r}: give a whole number from 2 to {most}")
     q = Question(model, name, _numbers(k), X, source, w, _seed(model, random_state), folds, references, [], [])
     chosen = _criteria(q, criterion)
+    _at_least_two("folds", folds, source.n if {"heldout", "entries"} & {*chosen} else np.inf)
+    _at_least_two("references", references, np.inf)
     q.ks, refused = _fitting(q, shape)
     ks = q.ks
     q.models, q.fits = _fits(q)
@@ -221,6 +220,11 @@ def size_of(model: Any) -> str:
                 raise ValueError(f"model={kind}: give a model of unmix, such as unmix.KMeans()")
             return name
     raise ValueError(f"{type(model).__name__} has neither n_components nor n_clusters: there is no k to choose")
+
+
+def _at_least_two(name: str, value: Any, most: float) -> None:
+    if not isinstance(value, Integral) or not 2 <= int(value) <= most:
+        raise ValueError(f"{name}={value!r}: give a whole number of at least 2" + f", at most {most}" * (most < np.inf))
 
 
 def _seed(model: Any, random_state: Any) -> int:

@@ -143,11 +143,9 @@ def silhouette(q: Question) -> Score:
     if metric not in ("euclidean", "precomputed"):  # which take missing cells
         seen = ~np.isnan(rows).any(axis=1)
         rows, labels, w = rows[seen], [v[seen] for v in labels], None if w is None else w[seen]
-    if w is not None:
-        w = w * max(1.0, len(w) / w.sum())  # counts of rows, not shares
     value, error = np.full(len(q.ks), np.nan), np.zeros(len(q.ks))
     for i, label in enumerate(labels):
-        sizes = np.bincount(label, w)
+        sizes = np.bincount(label if w is None else label[w > 0])
         if (sizes > 0).sum() > 1 and sizes.max() > 1:
             s = measure(rows, label, metric=metric, per_row=not whole, sample_weight=w)
             value[i] = -s.score

@@ -61,9 +61,8 @@ def likeness(q: Question, x: np.ndarray, w: np.ndarray | None, kind: str, rng: n
     """
     seen, p = ~np.isnan(x), None if w is None else w / w.sum()
     if kind == "sample":
-        model = q.sized(1).set_params(random_state=int(rng.integers(2**31)))
-        fit_together([model], x, [w], [q.seed])
-        y = np.asarray(model.sample(len(x))[0], dtype=np.float64)
+        (model,), _ = quick(q, x, w, [1])
+        y = np.asarray(model.set_params(random_state=int(rng.integers(2**31))).sample(len(x))[0], dtype=np.float64)
         return np.where(seen, rng.permuted(y, axis=0), np.nan)
     y, shuffled = np.empty(x.shape), few(x)
     for j in np.flatnonzero(shuffled):
