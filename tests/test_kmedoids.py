@@ -409,7 +409,7 @@ def test_distances_are_those_of_differences(n, K, d, far):
 
 
 def test_a_swap_whose_gain_is_rounding_is_taken_back():
-    """Where second medoids are 1e16 times as far, gains are lost in rounding: the loss must not rise, and rounds end."""
+    """Where second medoids are 1e16 times as far, gains drown in rounding: the loss must not rise, and rounds end."""
     for seed in range(10):
         X = rows(60, 2, seed)
         X[30:] += 1e3

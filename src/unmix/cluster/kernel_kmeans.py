@@ -12,6 +12,10 @@ chunk by row chunk again in each iteration. Equal rows are merged, so that a row
 
 An *empty cluster* takes the row that is farthest (in weighted squared distance) from its mean, among clusters of more
 than one row; so every cluster has a row at the end, unless there are fewer different rows than clusters.
+
+Where the kernel is not positive semi-definite, "squared distances" may be negative, the objective may rise, and labels
+may run in circles: the best labels are kept, by the means that they are nearest to, and the fit ends after ten
+iterations that found none better.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ TAKES = {
     "polynomial": ("gamma", "degree", "coef0"),
     "sigmoid": ("gamma", "coef0"),
 }
+IDLE = 10  # iterations without a better objective
 
 
 class Parts(NamedTuple):
@@ -49,8 +54,9 @@ class Parts(NamedTuple):
     share: np.ndarray  # (n, K) w_j / N_k where row j is in cluster k, else 0
     square: np.ndarray  # ‖m_k‖²
     shift: np.ndarray  # where a linear kernel is measured from: distances do not depend on it, their rounding does
-    losses: np.ndarray  # per row, in each iteration
+    losses: np.ndarray  # per row, at the start of each iteration
     settled: bool
+    rose: bool  # the kernel is not positive semi-definite
     empty: int  # clusters that no row is left for
 
 
@@ -80,7 +86,7 @@ class KernelKMeans(ClusterMixin, Model):
     coef0 : float, default=1
         Of "poly" and "sigmoid".
     kernel_params : dict, optional
-        More arguments of a callable kernel.
+        More arguments of a callable kernel; of a named one, in place of those above.
     init : {"k-means++", "random"} or array of int of shape (n,), default="k-means++"
         First clusters: those around rows drawn far apart in the space of the kernel, those of random labels, or these
         labels.
@@ -166,6 +172,13 @@ class KernelKMeans(ClusterMixin, Model):
             raise ValueError(f"n_samples={n} should be >= n_clusters={K}: ask for fewer clusters")
         if self.kernel == "precomputed" and n != shape.d:
             raise ValueError(f"kernel='precomputed' needs a square matrix, not {n} × {shape.d}")
+        if isinstance(self.kernel, str):
+            takes = TAKES.get(self.kernel, ())
+            for name in self.kernel_params or {}:
+                if name not in takes:
+                    raise ValueError(
+                        f"kernel_params has {name!r}, but kernel={self.kernel!r} takes {' and '.join(takes) or 'none'}"
+                    )
         if not isinstance(self.init, str):
             label = np.asarray(self.init)
             if label.shape != (n,) or label.dtype.kind not in "iu" or label.min() < 0 or label.max() >= K:
@@ -248,16 +261,19 @@ class KernelKMeans(ClusterMixin, Model):
             if not np.allclose(x[i, j], x[j, i], rtol=1e-4, atol=1e-6 * abs(x[i, j]).max()):
                 raise ValueError("kernel='precomputed' needs a symmetric matrix: pass (X + X.T) / 2 if that is meant")
         empty = rows[:0].astype(np.float64)
-        U = Parts(empty if given else rows.astype(np.float64), np.zeros((0, K)), np.zeros(K), shift, empty, True, 0)
+        U = Parts(
+            empty if given else rows.astype(np.float64), np.zeros((0, K)), np.zeros(K), shift, empty, True, False, 0
+        )
         matrix = Matrix(self, U, rows)
         tries = []
         for _ in range(1 if first is not None else self.n_init):
             label = self._first(matrix, weight, first, rng)
             tries.append(self._lloyd(matrix, weight, label))
-        label, losses, settled, refused = min(tries, key=lambda t: t[1][-1])
+        label, losses, settled, rose, refused = min(tries, key=lambda t: min(t[1]))
         share, _ = shares(label, weight, K)
         square = np.einsum("jk,jk->k", share, matrix.times(share))
-        return U._replace(share=share, square=square, losses=losses / weight.sum(), settled=settled, empty=refused)
+        losses = np.array(losses[: self.max_iter]) / weight.sum()
+        return U._replace(share=share, square=square, losses=losses, settled=settled, rose=rose, empty=refused)
 
     def _first(self, matrix: Matrix, w: np.ndarray, given: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
         """First labels."""
@@ -280,12 +296,16 @@ class KernelKMeans(ClusterMixin, Model):
             near = np.minimum(near, apart[:, best])
         return label
 
-    def _lloyd(self, matrix: Matrix, w: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, int]:
-        """Labels by distances to means, means by labels, until labels stay; the objective of each iteration."""
+    def _lloyd(
+        self, matrix: Matrix, w: np.ndarray, label: np.ndarray
+    ) -> tuple[np.ndarray, list[float], bool, bool, int]:
+        """Labels by distances to means, means by labels, until labels stay; the objective of each, and how it ended."""
         losses: list[float] = []
-        K, most = self.n_clusters, int(self.max_iter)
+        K, noise = self.n_clusters, 1e-10 * float(w @ abs(matrix.own))
         label, refused = refill(label, w, matrix.own.copy(), K)
-        while len(losses) < most:
+        before = best = label
+        least, nearest = np.inf, False  # whether the labels are those nearest to the means of `before`
+        while True:
             share, N = shares(label, w, K)
             inner = matrix.times(share)
             square = np.einsum("jk,jk->k", share, inner)
@@ -293,14 +313,21 @@ class KernelKMeans(ClusterMixin, Model):
             apart[:, N == 0] = np.inf
             here = np.take_along_axis(apart, label[:, None], axis=1)[:, 0]
             losses.append(float(w @ here))
+            idle = len(losses) - 1 - int(np.argmin(losses))
+            if nearest and losses[-1] < least:
+                least, best = losses[-1], before
             new = np.where(apart.min(axis=1) < here, apart.argmin(axis=1), label)  # ties stay: no label runs in circles
             near = np.take_along_axis(apart, new[:, None], axis=1)[:, 0]
-            new, refused = refill(new, w, near, K)
-            small = len(losses) > 1 and losses[-2] - losses[-1] <= self.tol * losses[-1] and self.tol > 0
-            if np.array_equal(new[w > 0], label[w > 0]) or small:
-                return label, np.array(losses), True, refused
-            label = new
-        return label, np.array(losses), False, refused
+            filled, refused = refill(new, w, near, K)
+            new, nearest = filled, np.array_equal(filled, new)
+            small = len(losses) > 1 and 0 <= losses[-2] - losses[-1] <= self.tol * abs(losses[-1]) and self.tol > 0
+            done = np.array_equal(new[w > 0], label[w > 0]) or small
+            if done and losses[-1] <= min(losses) + noise:
+                return label, losses, True, False, refused
+            if done or idle >= IDLE or len(losses) > self.max_iter:
+                rose = bool((np.diff(losses) > noise).any())
+                return best if rose else label, losses, not rose and len(losses) <= self.max_iter, rose, refused
+            before, label = label, new
 
     # ---------------------------------------------------------------- the contract
 
@@ -322,7 +349,12 @@ class KernelKMeans(ClusterMixin, Model):
         out = []
         if U.empty:
             out.append(f"{U.empty} of {self.n_clusters} clusters are empty: there are too few different rows")
-        if not U.settled:
+        if U.rose:
+            out.append(
+                f"the objective rose in an iteration: kernel={self.kernel!r} is not positive semi-definite on these "
+                "rows. The best clusters were kept; choose another kernel, gamma or coef0"
+            )
+        elif not U.settled:
             out.append(f"not converged after {self.max_iter} iterations: raise max_iter")
         return out
 
@@ -331,9 +363,12 @@ class KernelKMeans(ClusterMixin, Model):
         U = fit.U
         self.labels_ = fit.z
         self.inertia_ = float(fit.loss)
-        self.trace_ = [Step(i + 1, float(v), 0.0, 0.0) for i, v in enumerate(U.losses)]
+        fell = U.losses <= np.minimum.accumulate(U.losses)
+        self.trace_ = [
+            Step(i + 1, float(v), 0.0, 0.0, bool(ok)) for i, (v, ok) in enumerate(zip(U.losses, fell, strict=True))
+        ]
         self.n_iter_ = len(U.losses)
-        self.result_ = "converged" if U.settled else "max_iter"
+        self.result_ = "stopped" if U.rose else "converged" if U.settled else "max_iter"
 
     @property
     def _n_features_out(self) -> int:

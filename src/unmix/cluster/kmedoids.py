@@ -9,8 +9,9 @@ which it lowers Σ w D most, if it does; it ends when no row helps. *Voronoi ite
 each cluster the row with the least Σ w D within it; it is cheaper and ends sooner, in worse optima.
 
 A swap needs all pairs of rows, so no block of rows has statistics that would give the next medoids: the iterations are
-inside `solve`, on single-precision distances (half the traffic; labels and loss are of full precision). Equal rows are
-merged, and looked at in an order of their own: the fit does not depend on the order of the rows.
+inside `solve`, on single-precision distances (half the traffic). Labels and loss come from differences x − m in double
+precision. Equal rows are merged, and looked at in an order of their own: the fit does not depend on the order of the
+rows.
 
 Where the matrix is beyond the memory budget, medoids are found in several samples of the rows, each with the best
 medoids so far; all rows decide which are best (as CLARA, Kaufman & Rousseeuw 1990).
@@ -35,6 +36,23 @@ from unmix.model import Model
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
     mahalanobis manhattan minkowski precomputed rogerstanimoto russellrao seuclidean sokalsneath sqeuclidean yule"""
+TAKES = dict.fromkeys(
+    [
+        "braycurtis",
+        "canberra",
+        "chebyshev",
+        "correlation",
+        "dice",
+        "hamming",
+        "jaccard",
+        "rogerstanimoto",
+        "russellrao",
+        "sokalsneath",
+        "sqeuclidean",
+        "yule",
+    ],
+    ("w",),
+) | {"minkowski": ("p", "w"), "mahalanobis": ("VI",), "seuclidean": ("V",)}
 SAMPLES, SAMPLE = 5, 4096  # samples where the matrix does not fit, and how many rows each has if it may
 
 
@@ -44,10 +62,9 @@ class Parts(NamedTuple):
     centers: np.ndarray  # (K, d); 0 where a cell was not observed; (K, 0) for a precomputed matrix
     seen: np.ndarray | None  # which cells were observed
     medoids: np.ndarray  # rows of a precomputed matrix, else −1
-    shift: np.ndarray  # mean of the data, from which rows are measured
     far: float  # the distance of rows that share no observed cell
     shape: np.ndarray | None  # inverse covariance ("mahalanobis") or variances ("seuclidean")
-    losses: np.ndarray  # per row, at the start and after each round
+    losses: np.ndarray  # per row, at the start of each round (of each sample: the least so far)
     settled: bool
     sampled: int  # rows of a sample, 0 where all were used
     distinct: int  # different rows, where those were too few
@@ -168,6 +185,13 @@ class KMedoids(ClusterMixin, Model):
             raise ValueError(f"n_samples={n} should be >= n_clusters={K}: ask for fewer clusters")
         if self.metric == "precomputed" and n != shape.d:
             raise ValueError(f"metric='precomputed' needs a square matrix of distances, not {n} × {shape.d}")
+        if isinstance(self.metric, str):
+            takes = TAKES.get(self.metric, ())
+            for name in self.metric_params or {}:
+                if name not in takes:
+                    raise ValueError(
+                        f"metric_params has {name!r}, but metric={self.metric!r} takes {' and '.join(takes) or 'none'}"
+                    )
         if not isinstance(self.init, str):
             first = np.asarray(self.init)
             if first.shape != (K,) or first.dtype.kind not in "iu":
@@ -190,23 +214,19 @@ class KMedoids(ClusterMixin, Model):
     # ---------------------------------------------------------------- distances
 
     def _distances(self, U: Parts, x: np.ndarray, seen: Any, y: np.ndarray, seen_y: Any) -> np.ndarray:
-        """Distances of rows x to rows y in float64; both are measured from the shift if the metric is euclidean."""
+        """Distances of rows x to rows y in float64."""
+        x, y = x.astype(np.float64), y.astype(np.float64)
         if seen is not None or seen_y is not None:
             self._refuse_missing()
-            seen = np.ones(x.shape) if seen is None else seen.astype(np.float64)
-            seen_y = np.ones(y.shape) if seen_y is None else seen_y.astype(np.float64)
-            common = seen @ seen_y.T
-            square = np.maximum((x * x) @ seen_y.T + seen @ (y * y).T - 2 * (x @ y.T), 0.0)
-            out = np.sqrt(square * (x.shape[1] / np.maximum(common, 1.0)))
+            seen = np.ones(x.shape, bool) if seen is None else seen
+            seen_y = np.ones(y.shape, bool) if seen_y is None else seen_y
+            common = seen.astype(np.float64) @ seen_y.T
+            out = np.sqrt(squares(x, y, seen, seen_y) * (x.shape[1] / np.maximum(common, 1.0)))
             out[common == 0] = U.far
             out[~seen.any(axis=1)] = 0.0
             return out
         if self.metric in ("euclidean", "l2"):
-            from unmix.kernels.medoids import roots
-
-            products = x @ (-2 * y.T)
-            roots(products, np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y), products)
-            return products
+            return np.sqrt(squares(x, y))
         from sklearn.metrics import pairwise_distances
 
         more = dict(self.metric_params or {})
@@ -221,22 +241,23 @@ class KMedoids(ClusterMixin, Model):
                 f"metric={self.metric!r} gives {out[i, j]} for the rows {x[i][:4]}… and {y[j][:4]}…: "
                 "drop such rows or choose another metric"
             )
-        return out
+        if pair := negative(out):
+            i, j = pair
+            raise ValueError(
+                f"metric={self.metric!r} gives {out[i, j]} for the rows {x[i][:4]}… and {y[j][:4]}…: "
+                "a distance is 0 or more; give one that is"
+            )
+        return np.maximum(out, 0.0)
 
     def _to_medoids(self, U: Parts, b: Block) -> np.ndarray:
         """Distances of a block's rows to the medoids."""
         if self.metric == "precomputed":
-            return b.x[:, U.medoids].astype(np.float64)  # type: ignore[no-any-return]
-        return self._distances(U, self._from(U, b.x, b.observed), b.observed, self._from(U, U.centers, U.seen), U.seen)
-
-    def _from(self, U: Parts, x: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
-        """Rows in float64, and for the euclidean distance from the mean, which loses fewest digits."""
-        x = x.astype(np.float64)
-        if self.metric in ("euclidean", "l2"):
-            x -= U.shift
-            if seen is not None:
-                x[~seen] = 0.0
-        return x
+            out = b.x[:, U.medoids].astype(np.float64)
+            if pair := negative(out):
+                i, k = pair
+                refuse_negative(out[i, k], b.start + i, U.medoids[k])
+            return np.maximum(out, 0.0)
+        return self._distances(U, b.x, b.observed, U.centers, U.seen)
 
     # ---------------------------------------------------------------- the fit
 
@@ -265,12 +286,11 @@ class KMedoids(ClusterMixin, Model):
         order = rng.permutation(n)
         rows, seen = whole.x[order], None if whole.observed is None else whole.observed[order]
         weight = np.ones(n) if whole.w is None else whole.w[order]
-        U, unit = self._geometry(rows, seen, weight)
+        U, points, unit = self._geometry(rows, seen, weight)
         if n <= K:
             index, losses, done = np.arange(K) % n, np.zeros(1), True
             return self._chosen(U, rows, seen, index)._replace(losses=losses, settled=done, distinct=n)
         first = None if isinstance(self.init, str) else find(rows, seen, x[np.asarray(self.init)])
-        points = self._from(U, rows, seen) * unit
         scaled = U._replace(far=U.far * unit)
         most = int(np.sqrt(get_config().budget / 4))
         if n <= most:
@@ -316,15 +336,20 @@ class KMedoids(ClusterMixin, Model):
             if first is not None and not np.isin(first, rows).all():
                 raise ValueError("init names rows of weight 0: give rows that count")
             first = None if first is None else np.searchsorted(rows, first)
-        K, none = self.n_clusters, np.zeros(0)
-        U = Parts(np.zeros((K, 0)), None, np.arange(K), none, 0.0, None, np.zeros(1), True, 0, 0)
+        if pair := negative(D):
+            refuse_negative(D[pair], *rows[list(pair)])
+        K = self.n_clusters
+        U = Parts(np.zeros((K, 0)), None, np.arange(K), 0.0, None, np.zeros(1), True, 0, 0)
         if len(rows) <= K:
             return U._replace(medoids=rows[np.arange(K) % len(rows)], distinct=len(rows))
         index, losses, done = self._best(D, w[rows], first, rng)
         return U._replace(medoids=rows[index], losses=losses / w.sum(), settled=done)
 
-    def _geometry(self, rows: np.ndarray, seen: np.ndarray | None, w: np.ndarray) -> tuple[Parts, float]:
-        """What distances need of the data, in parts without medoids; and a factor that makes them about 1."""
+    def _geometry(self, rows: np.ndarray, seen: np.ndarray | None, w: np.ndarray) -> tuple[Parts, np.ndarray, float]:
+        """What distances need of the data, in parts without medoids; rows to compare; the factor of their distances.
+
+        For the euclidean distance the rows are measured from the mean and scaled to about 1.
+        """
         d, shape = rows.shape[1], None
         count = w.sum() if seen is None else np.maximum(w @ seen, np.finfo(float).tiny)
         shift = (w @ rows.astype(np.float64)) / count
@@ -339,11 +364,12 @@ class KMedoids(ClusterMixin, Model):
             shape = np.where(variance > 0, variance, 1.0)
         if self.metric == "mahalanobis" and "VI" not in more:
             shape = np.linalg.pinv((rest.T * w) @ rest / w.sum(), hermitian=True)
-        unit = 1.0
-        if self.metric in ("euclidean", "l2") and variance.max() > 0:
-            unit = 2.0 ** -np.round(0.5 * np.log2(variance.max()))
+        points, unit = rows.astype(np.float64), 1.0
+        if self.metric in ("euclidean", "l2"):
+            unit = 2.0 ** -np.round(0.5 * np.log2(variance.max())) if variance.max() > 0 else 1.0
+            points = np.ascontiguousarray(rest * unit)
         K, far = self.n_clusters, float(np.sqrt(2 * variance.sum()))
-        return Parts(np.zeros((K, d)), None, np.full(K, -1), shift, far, shape, np.zeros(1), True, 0, 0), unit
+        return Parts(np.zeros((K, d)), None, np.full(K, -1), far, shape, np.zeros(1), True, 0, 0), points, unit
 
     def _matrix(self, U: Parts, points: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, float]:
         """All distances in float32, and the power of two that they were divided by, lest they leave its range."""
@@ -354,9 +380,11 @@ class KMedoids(ClusterMixin, Model):
             from unmix.kernels.medoids import roots
 
             columns, squares = np.ascontiguousarray(-2 * points.T), np.einsum("ij,ij->i", points, points)
+            d, flat = points.shape[1], out.reshape(-1)
             for a in range(0, n, step):  # the part right of the diagonal, and its mirror image
                 b = min(a + step, n)
-                roots(points[a:b] @ columns[:, a:], squares[a:b], squares[a:], out[a:b, a:])
+                products, x, y = points[a:b] @ columns[:, a:], points[a:b].reshape(-1), points[a:].reshape(-1)
+                roots(products.reshape(-1), x, squares[a:b], y, squares[a:], d, flat, a)
                 out[b:, a:b] = out[a:b, b:].T
             np.fill_diagonal(out, 0.0)
             return out, 1.0
@@ -372,7 +400,7 @@ class KMedoids(ClusterMixin, Model):
     def _best(
         self, D: np.ndarray, w: np.ndarray, first: np.ndarray | None, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Medoids of the best of the starts, the losses of its rounds, and whether it came to an end."""
+        """Medoids of the best of the starts, the losses with which its rounds began, and whether it came to an end."""
         from unmix.kernels import medoids
 
         flat, K = D.reshape(-1), self.n_clusters
@@ -389,7 +417,8 @@ class KMedoids(ClusterMixin, Model):
                 index = far_apart(D, w, K, rng)
             losses, done = run(flat, w, index, min(int(self.max_iter), 1 << 16))
             tries.append((index, losses, bool(done)))
-        return min(tries, key=lambda t: t[1][-1])
+        index, losses, done = min(tries, key=lambda t: t[1][-1])
+        return index, losses[:-1], done
 
     def _chosen(self, U: Parts, rows: np.ndarray, seen: np.ndarray | None, index: Any) -> Parts:
         """Parts with these rows as medoids."""
@@ -536,6 +565,36 @@ def far_apart(D: np.ndarray, w: np.ndarray, K: int, rng: np.random.Generator) ->
     return index
 
 
+def squares(x: np.ndarray, y: np.ndarray, seen: Any = None, seen_y: Any = None) -> np.ndarray:
+    """Squared euclidean distances of rows, of differences, over the cells that both show."""
+    from unmix.kernels import medoids
+
+    tiles, d = medoids.tiled(y), x.shape[1]
+    out = np.empty((len(x), tiles.shape[0] * tiles.shape[2]))
+    if seen is None:
+        medoids.squares(x.reshape(-1), tiles.reshape(-1), d, out.reshape(-1))
+    else:
+        known = medoids.tiled(seen_y).reshape(-1)
+        medoids.squares_where_seen(x.reshape(-1), seen.reshape(-1), tiles.reshape(-1), known, d, out.reshape(-1))
+    return out[:, : len(y)]
+
+
+def negative(D: np.ndarray) -> tuple[int, int] | None:
+    """The place of the least distance, if it is negative by more than rounding makes it."""
+    if D.min(initial=0.0) >= 0 or D.min() >= -1e-6 * max(float(abs(D).max()), 1e-3):
+        return None
+    i, j = np.unravel_index(int(D.argmin()), D.shape)
+    return int(i), int(j)
+
+
+def refuse_negative(value: float, i: int, j: int) -> None:
+    """Name two rows whose given distance is negative."""
+    raise ValueError(
+        f"metric='precomputed': the distance of rows {i} and {j} is {value}, but a distance is 0 or more: "
+        "pass distances, not similarities"
+    )
+
+
 def find(rows: np.ndarray, seen: np.ndarray | None, wanted: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
     """For each wanted row the first of the rows that equals it cell by cell, −1 where none does.
 
@@ -548,7 +607,8 @@ def find(rows: np.ndarray, seen: np.ndarray | None, wanted: np.ndarray, given: n
         mark = np.ones(rows.shape, bool) if seen is None else seen
         rows = np.where(mark, rows, np.inf)
         wanted = np.where(np.ones(wanted.shape, bool) if given is None else given, wanted, np.inf)
-    keys = np.ascontiguousarray(rows + 0.0).view(f"V{8 * rows.shape[1]}").ravel().tolist()  # + 0.0: −0 is 0
-    place = {key: i for i, key in reversed(list(enumerate(keys)))}
+    some = np.flatnonzero(np.isin(rows[:, 0], wanted[:, 0]))  # those that can be equal
+    keys = np.ascontiguousarray(rows[some] + 0.0).view(f"V{8 * rows.shape[1]}").ravel().tolist()  # + 0.0: −0 is 0
+    place = {key: i for i, key in zip(some[::-1], reversed(keys), strict=True)}
     asked = np.ascontiguousarray(wanted + 0.0).view(f"V{8 * rows.shape[1]}").ravel().tolist()
     return np.array([place.get(key, -1) for key in asked])

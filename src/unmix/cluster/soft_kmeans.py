@@ -3,6 +3,7 @@
 local    φ_ik ∝ exp(−‖x_i − u_k‖²/β)                          [over the observed cells of row i]
          loss_i = −β log Σ_k exp(−‖x_i − u_k‖²/β)
 stats    N_k = Σ w_i φ_ik     A_k = Σ w_i φ_ik (x_i − U.shift)     H_kj = the part of N_k whose cell j was not observed
+         V_k = Σ w_i φ_ik ‖x_i − u_k‖²
 update   u_kj = U.shift_j + A_kj / (N_k − H_kj)               [where nothing was observed, u_kj stays]
 
 The loss is min over φ_i of Σ_k φ_ik ‖x_i − u_k‖² + β Σ_k φ_ik log φ_ik, so both steps lower it: it never rises. As
@@ -45,6 +46,7 @@ class Stats(NamedTuple):
 
     N: np.ndarray
     A: np.ndarray
+    V: np.ndarray
     holes: np.ndarray | float
 
 
@@ -149,8 +151,20 @@ class SoftKMeans(ClusterMixin, Model):
         else:
             columns = mean(sample._replace(x=self._about(shift, sample) ** 2))
         variance = float(np.maximum(columns, 0.0).mean())
+        return Parts(np.asarray(centers, dtype=np.float64), shift, variance, self._reach(variance), 0)
+
+    def _reach(self, variance: float) -> float:
+        """β."""
         beta = 2 * variance / self.n_clusters if self.beta == "auto" else float(self.beta)
-        return Parts(np.asarray(centers, dtype=np.float64), shift, variance, max(beta, np.finfo(float).tiny), 0)
+        return max(beta, float(np.finfo(float).tiny))
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The centres of a fit, and one more beside that of the cluster that varies most."""
+        U, N, V = fit.U, fit.stats.N, fit.stats.V
+        k, way = int(np.argmax(V)), rng.standard_normal(U.centers.shape[1])
+        step = 0.5 * np.sqrt(V[k] / (max(N[k], 1e-300) * len(way)))
+        new = U.centers[k] + step * way / np.linalg.norm(way)
+        return U._replace(centers=np.vstack([U.centers, new]), beta=self._reach(U.variance), lost=0)
 
     def _about(self, shift: np.ndarray, b: Block) -> Any:
         """Rows about the shift in float64, 0 where not observed; CSR rows about zero."""
@@ -183,11 +197,12 @@ class SoftKMeans(ClusterMixin, Model):
         if b.observed is not None:
             holes = zw.T @ (~b.observed).astype(np.float64)
             loss = np.where(b.observed.any(axis=1), loss, 0.0)  # a row without a cell has no say
-        return Local(z.astype(b.x.dtype), Stats(N, A, holes), b.sum(loss))
+        V = np.einsum("ik,ik->k", zw, square)
+        return Local(z.astype(b.x.dtype), Stats(N, A, V, holes), b.sum(loss))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """Means of the observed cells, weighted by memberships; a centre that no row belongs to stays."""
-        N, A, holes = stats
+        N, A, _, holes = stats
         count = N[:, None] - holes
         known = count > 1e-9 * np.maximum(N[:, None], 1e-300)
         centers = np.where(known, U.shift + A / np.where(known, count, 1.0), U.centers)

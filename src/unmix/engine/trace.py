@@ -76,7 +76,8 @@ def picture(trace: list[Step], result: str) -> str:
     steps = [s for s in trace if s.accepted]
     if not steps:
         return ""
-    words = f"{result} after {len(trace)} pass{'es' * (len(trace) > 1)}, {trace[-1].seconds:.2g} s"
+    words = f"{result} after {len(trace)} pass{'es' * (len(trace) > 1)}"
+    words += f", {trace[-1].seconds:.2g} s" if trace[-1].seconds else ""  # of a fit in one step nobody knows
     line = f"<div style='font:12px sans-serif;margin:4px 0'>{words}; objective {steps[-1].objective:.6g} a row"
     values = [s.objective for s in steps]
     low, span = min(values), (max(values) - min(values)) or 1.0

@@ -1,4 +1,4 @@
-"""k-medoids on a matrix of distances: FasterPAM, BUILD, Voronoi iteration.
+"""k-medoids on a matrix of distances: FasterPAM, BUILD, Voronoi iteration; and euclidean distances.
 
 Row j of the symmetric matrix is read as the distances of all rows to row j. A row o keeps its nearest medoid (`near`,
 at `first`) and the next (`next`, at `second`). If j becomes a medoid and medoid i leaves, the loss changes by
@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from unmix.kernels import inlined, kernel
-from unmix.kernels.lanes import WIDTH, load
+from unmix.kernels.lanes import WIDTH, fma, load, minus, narrow, plus, splat, splat_of, store, times
 
 
 @intrinsic
@@ -39,6 +40,18 @@ def lowest(_context, bits):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(bits), code
+
+
+@intrinsic
+def root(_context, a):
+    """Square roots."""
+
+    def code(context, builder, signature, args):
+        kind = ir.FunctionType(args[0].type, [args[0].type])
+        name = f"llvm.sqrt.v{a.width}f{a.dtype.bitwidth}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+
+    return a(a), code
 
 
 @inlined()
@@ -146,10 +159,15 @@ def fasterpam(D, w, medoids, most):
                 continue
             i, gain = best_leaver(D, n, j, w, near, first, second, leaving, change)
             if gain < -1e-12 * abs(loss):
-                is_medoid[medoids[i]], is_medoid[j] = False, True
+                before, gone = loss, medoids[i]
                 swap(D, n, medoids, i, j, near, next, first, second)
                 loss = loss_and_leaving(w, near, first, second, leaving)
-                quiet = 0
+                if loss < before:
+                    is_medoid[gone], is_medoid[j] = False, True
+                    quiet = 0
+                else:  # the gain was rounding: the next medoids are so much farther than the nearest
+                    swap(D, n, medoids, i, gone, near, next, first, second)
+                    loss = loss_and_leaving(w, near, first, second, leaving)
         rounds += 1
         losses[rounds] = loss
     return losses[: rounds + 1], quiet >= n
@@ -226,9 +244,71 @@ def alternate(D, w, medoids, most):
     return losses[: rounds + 1], not changed
 
 
+@inlined()
+def apart(x, i, y, j, d):
+    """‖x_i − y_j‖ of flat rows."""
+    square = 0.0
+    for c in range(d):
+        square += (x[i * d + c] - y[j * d + c]) ** 2
+    return np.sqrt(square)
+
+
 @kernel()
-def roots(products, own, squares, out):
-    """out_ij = ‖x_i − y_j‖ from −2 x_iᵀy_j, ‖x_i‖² and ‖y_j‖²."""
+def roots(products, x, own, y, squares, d, out, at):
+    """‖x_i − y_j‖ from −2 x_iᵀy_j, ‖x_i‖² and ‖y_j‖², or where those cancel to 1e-8 from differences.
+
+    All is flat; they go to the square matrix `out` from its cell (at, at) on.
+    """
+    m = len(squares)
+    whole = m - m % WIDTH
     for i in range(len(own)):
-        for j in range(len(squares)):
-            out[i, j] = np.sqrt(max(products[i, j] + own[i] + squares[j], 0.0))
+        row = (at + i) * (at + m) + at
+        for j in range(0, whole, WIDTH):
+            size = plus(splat(own[i]), load(squares, j))
+            square = plus(load(products, i * m + j), size)
+            store(out, row + j, narrow(root(square)))
+            bits = below(square, times(size, splat(1e-8)))
+            while bits:
+                t = j + lowest(bits)
+                bits &= bits - np.uint64(1)
+                out[row + t] = apart(x, i, y, t, d)
+        for t in range(whole, m):
+            out[row + t] = apart(x, i, y, t, d)
+
+
+def tiled(y: np.ndarray) -> np.ndarray:
+    """Rows sixteen by sixteen, a column of the sixteen after the other; zeros fill up the last."""
+    n, d = y.shape
+    full = np.zeros((-(-n // WIDTH) * WIDTH, d))
+    full[:n] = y
+    return np.ascontiguousarray(full.reshape(-1, WIDTH, d).transpose(0, 2, 1))
+
+
+@kernel()
+def squares(x, y, d, out):
+    """out_ik = ‖x_i − y_k‖², of differences: products would cancel. x is flat, y is flat and tiled, out is flat."""
+    n, wide = len(x) // d, len(y) // d
+    for t in range(0, wide, WIDTH):
+        for i in range(0, n, 2):
+            k = min(i + 1, n - 1)  # two rows at a time, for the units that add
+            a, b = splat(0.0), splat(0.0)
+            for j in range(d):
+                cells = load(y, t * d + j * WIDTH)
+                u, v = minus(splat_of(x, i * d + j), cells), minus(splat_of(x, k * d + j), cells)
+                a, b = fma(u, u, a), fma(v, v, b)
+            store(out, i * wide + t, a)
+            store(out, k * wide + t, b)
+
+
+@kernel()
+def squares_where_seen(x, seen, y, known, d, out):
+    """The same over the cells that both rows show: `seen` and `known` (tiled) are 1 where a cell was, else 0."""
+    n, wide = len(x) // d, len(y) // d
+    for t in range(0, wide, WIDTH):
+        for i in range(n):
+            a = splat(0.0)
+            for j in range(d):
+                if seen[i * d + j]:
+                    u = minus(splat_of(x, i * d + j), load(y, t * d + j * WIDTH))
+                    a = fma(times(u, u), load(known, t * d + j * WIDTH), a)
+            store(out, i * wide + t, a)

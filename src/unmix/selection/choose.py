@@ -188,7 +188,7 @@ def select(
     columns: dict[str, np.ndarray] = {
         "k": np.array(ks),
         "objective": np.array([f.objective for f in q.fits]),
-        "converged": np.array([f.result == "converged" for f in q.fits]),
+        "converged": np.array([m.result_ == "converged" for m in q.models]),
         "sound": np.array([not m.notes(f.U) for m, f in zip(q.models, q.fits, strict=True)]),
     }
     scores = {}
