@@ -10,7 +10,7 @@ demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
 
 test: $(VENV)/.test lint  ## every test, also the slow ones
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto --maxprocesses 8
 
 quick: $(VENV)/.test  ## the quick tests only
 	$(PY) -m pytest -m "not slow"
