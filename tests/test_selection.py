@@ -426,6 +426,19 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
+def test_a_person_sees_what_it_is_at(capfd, monkeypatch):
+    monkeypatch.setattr("unmix.engine.callbacks.AFTER", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if this were a terminal
+    X, _ = blobs(3, n=2000)
+    for progress in (False, True):
+        with unmix.config(progress=progress):
+            quietly(unmix.select, unmix.KMeans(), X, range(1, 6), "stability", random_state=0)
+        said = capfd.readouterr().err
+        assert ("select KMeans" in said) == progress
+    assert "judging by stability" in said
+    assert "Traceback" not in said
+
+
 def test_table_and_pictures():
     X, _ = blobs(3)
     answer = quietly(unmix.select, unmix.KMeans(), X, range(1, 6), ["silhouette", "icl"], random_state=0)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from unmix.engine.config import Settings
 from unmix.engine.trace import Fit
+
+AFTER = 1.0  # seconds before anything is shown
+_screen = threading.Lock()
 
 
 class Passes:
@@ -19,7 +23,7 @@ class Passes:
         self.estimator, self.bare, self.X, self.shape = estimator, bare, X, shape
         self.most = bare.passes(bare.route(shape))
         self.context = estimator._init_callback_context(max_subtasks=self.most)
-        self.bar: Any = None
+        self.bar: Callable[[int, float], None] | None = None
 
     def begin(self) -> None:
         """The fit begins."""
@@ -69,42 +73,46 @@ class Passes:
 def watched(passes: Passes, settings: Settings) -> Iterator[None]:
     """Begin and end of a fit for the callbacks, and a bar when a person watches."""
     passes.begin()
-    if settings.progress is True or (settings.progress == "auto" and _person()):
-        with _bar(passes):
-            yield
-    else:
+    columns = ("bar", "count", "objective {task.fields[objective]}")
+    with _shown(type(passes.estimator).__name__, passes.most, columns, settings, objective="…") as tell:
+        passes.bar = lambda number, objective: tell(completed=number, objective=f"{objective:.6g}")
         yield
     passes.end()
 
 
 @contextmanager
-def _bar(passes: Passes) -> Iterator[None]:
-    """A rich bar that appears only for a fit that takes longer than a second."""
-    import time
+def stages(title: str, settings: Settings) -> Iterator[Callable[[str], None]]:
+    """A line that tells a person who watches what long work is at."""
+    with _shown(title, None, ("spinner", "{task.fields[stage]}"), settings, stage="") as tell:
+        yield lambda stage: tell(stage=stage)
 
+
+@contextmanager
+def _shown(
+    title: str, total: int | None, columns: tuple[str, ...], settings: Settings, **fields: Any
+) -> Iterator[Callable[..., None]]:
+    """Progress by rich, when a person watches, that appears only for what takes longer."""
+    wanted = settings.progress is True or (settings.progress == "auto" and _person())
+    if not wanted or not _screen.acquire(blocking=False):  # one at a time: that of the work that others are a part of
+        yield lambda **news: None
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    objective = TextColumn("objective {task.fields[objective]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), objective, TimeElapsedColumn())
-    progress = Progress(*columns, console=console, transient=True)
-    task = progress.add_task(type(passes.estimator).__name__, total=passes.most, objective="…")
-    began, shown = time.monotonic(), False
-
-    def tell(number: int, objective: float) -> None:
-        nonlocal shown
-        if not shown and time.monotonic() - began > 1:
-            progress.start()
-            shown = True
-        progress.update(task, completed=number, objective=f"{objective:.6g}")
-
-    passes.bar = tell
+    known = {"bar": BarColumn, "count": MofNCompleteColumn, "spinner": SpinnerColumn}
+    parts = [known[c]() if c in known else TextColumn(c) for c in columns]
+    text = TextColumn("{task.description}")
+    progress = Progress(text, *parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    task = progress.add_task(title, total=total, **fields)
+    timer = threading.Timer(AFTER, progress.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield
+        yield lambda **news: progress.update(task, **news)
     finally:
-        if shown:
-            progress.stop()
+        timer.cancel()
+        progress.stop()
+        _screen.release()
 
 
 def _person() -> bool:

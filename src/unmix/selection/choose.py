@@ -9,7 +9,7 @@ answer is "no structure", k = 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -19,6 +19,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, cl
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.engine.callbacks import stages
+from unmix.engine.config import get_config
 from unmix.engine.loop import generator
 from unmix.engine.sources import as_source
 from unmix.model import Model, fit_together
@@ -184,28 +186,31 @@ def select(
     _at_least_two("references", references, np.inf)
     q.ks, refused = _fitting(q, shape)
     ks = q.ks
-    q.models, q.fits = _fits(q)
-    columns: dict[str, np.ndarray] = {
-        "k": np.array(ks),
-        "objective": np.array([f.objective for f in q.fits]),
-        "converged": np.array([m.result_ == "converged" for m in q.models]),
-        "sound": np.array([not m.notes(f.U) for m, f in zip(q.models, q.fits, strict=True)]),
-    }
-    scores = {}
-    for c in chosen:
-        scores[c] = CRITERIA[c](q)
-        sign = -1.0 if c in HIGH else 1.0  # shown as everybody knows them
-        columns[c] = sign * scores[c].value
-        if scores[c].error.any():
-            columns[f"{c}_se"] = scores[c].error
-        if columns["sound"].any() and c != "nll":  # a bend needs all of the curve
-            scores[c] = scores[c]._replace(value=np.where(columns["sound"], scores[c].value, np.nan))
-    votes = {c: ks[vote(c, s)] for c, s in scores.items()}
-    if chosen == ["icl", "bic"]:  # among those that icl does not clearly refuse, bic has the say
-        near = scores["icl"].value <= np.nanmin(scores["icl"].value) + DECISIVE
-        votes["icl"] = ks[int(np.argmin(np.where(near, scores["bic"].value, np.inf)))]
-    answer, reason = _answer(q, chosen, scores, votes)
-    reason += _left_out(q, columns["sound"]) + refused
+    with stages(f"select {type(model).__name__}", get_config()) as tell:
+        q.models, q.fits = _fits(q, tell)
+        columns: dict[str, np.ndarray] = {
+            "k": np.array(ks),
+            "objective": np.array([f.objective for f in q.fits]),
+            "converged": np.array([m.result_ == "converged" for m in q.models]),
+            "sound": np.array([not m.notes(f.U) for m, f in zip(q.models, q.fits, strict=True)]),
+        }
+        scores = {}
+        for c in chosen:
+            tell(f"judging by {c}")
+            scores[c] = CRITERIA[c](q)
+            sign = -1.0 if c in HIGH else 1.0  # shown as everybody knows them
+            columns[c] = sign * scores[c].value
+            if scores[c].error.any():
+                columns[f"{c}_se"] = scores[c].error
+            if columns["sound"].any() and c != "nll":  # a bend needs all of the curve
+                scores[c] = scores[c]._replace(value=np.where(columns["sound"], scores[c].value, np.nan))
+        votes = {c: ks[vote(c, s)] for c, s in scores.items()}
+        if chosen == ["icl", "bic"]:  # among those that icl does not clearly refuse, bic has the say
+            near = scores["icl"].value <= np.nanmin(scores["icl"].value) + DECISIVE
+            votes["icl"] = ks[int(np.argmin(np.where(near, scores["bic"].value, np.inf)))]
+        tell("comparing with data that have no groups")
+        answer, reason = _answer(q, chosen, scores, votes)
+        reason += _left_out(q, columns["sound"]) + refused
     best = None if answer is None else _at(q, answer)
     return Selection(frame(columns), answer, reason, best, chosen[0], votes, columns)
 
@@ -286,10 +291,11 @@ def _criteria(q: Question, criterion: str | list[str]) -> list[str]:
     return chosen
 
 
-def _fits(q: Question) -> tuple[list[Any], list[Any]]:
+def _fits(q: Question, tell: Callable[[str], None]) -> tuple[list[Any], list[Any]]:
     """A fit for each k: from the model's own starts, from one part fewer cut in two, from one part more joined."""
     ks, w, seed = q.ks, q.w, q.seed
     models = [q.sized(k) for k in ks]
+    tell(f"fitting k = {ks[0]} to {ks[-1]}")
     fits = fit_together(models, q.source, [w] * len(ks), [seed] * len(ks))
     fresh = {"grow": set(ks), "merge": set(ks)}  # fits that were not yet a start of their neighbours
     for name, step in (("grow", 1), ("merge", -1)) * ROUNDS:
@@ -302,6 +308,7 @@ def _fits(q: Question) -> tuple[list[Any], list[Any]]:
         fresh[name].clear()
         if not first:
             continue
+        tell(f"{len(first)} fits from neighbours' parts")
         again = [q.sized(ks[i]) for i in first]
         beat = [np.inf if models[i].notes(fits[i].U) else fits[i].objective for i in first]
         found = fit_together(again, q.source, [w] * len(again), [seed] * len(again), list(first.values()), beat)
