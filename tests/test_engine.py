@@ -255,7 +255,8 @@ def test_ctrl_c_keeps_the_best_parts_so_far(problem):
 def test_a_real_ctrl_c_in_the_middle_of_a_pass():
     code = """
         import sys; sys.path.insert(0, "examples")
-        import numpy as np, skeleton, warnings
+        import numpy as np, signal, skeleton, warnings
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
         class Slow(skeleton.Prototypes):
             def local(self, U, b):
                 import time; time.sleep(0.02)

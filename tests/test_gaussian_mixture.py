@@ -543,3 +543,10 @@ def test_the_short_k_means_of_the_start_is_k_means(n, d, K):
     assert len({(i % K, k) for i, k in enumerate(labels)}) == K
     far = clusters(sp.csr_array(1e200 * x), np.ones(n), K, np.random.default_rng(0))
     assert len(set(zip(labels.tolist(), far.tolist(), strict=True))) == K
+
+
+def test_a_far_row_does_not_hide_groups():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(np.arange(300) % 3, 0.05), 1e7][:, None]
+    found = np.sort(GaussianMixture(4, random_state=0).fit(X).means_[:, 0])
+    np.testing.assert_allclose(found, [0, 1, 2, 1e7], atol=0.05)

@@ -18,7 +18,7 @@ import unmix
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.selection.choose import size_of
-from unmix.selection.likeness import likeness
+from unmix.selection.likeness import Likeness, one_mode
 from unmix.selection.question import Question
 
 
@@ -159,7 +159,7 @@ def test_likenesses_keep_mean_axes_and_holes(holes):
     X = rng.standard_normal((4000, 3)) @ rng.standard_normal((3, 3)) + 5
     seen = np.where(rng.random(X.shape) < holes, np.nan, X)
     for kind in ("uniform", "gaussian"):
-        Y = likeness(question(unmix.KMeans(), seen), seen, None, kind, rng)
+        Y = Likeness(question(unmix.KMeans(), seen), seen, None).draw(kind, rng)
         assert np.array_equal(np.isnan(Y), np.isnan(seen))
         Y = np.ma.cov(np.ma.masked_invalid(Y), rowvar=False).filled(0)
         _, axes = np.linalg.eigh(np.cov(X.T))
@@ -169,17 +169,35 @@ def test_likenesses_keep_mean_axes_and_holes(holes):
     np.testing.assert_allclose(Y, np.cov(X.T), rtol=0.2, atol=0.2)  # the Gaussian's
 
 
+def test_a_density_of_one_mode():
+    rng = np.random.default_rng(0)
+    v = rng.exponential(size=4000)
+    share, value = one_mode(v, np.ones(len(v)))
+    np.testing.assert_allclose(np.interp([0.1, 0.5, 0.9], share, value), -np.log([0.9, 0.5, 0.1]), rtol=0.1)
+    density = np.diff(share) / np.diff(value)
+    assert (np.diff(density) <= 1e-9).sum() >= len(density) - 4
+    two = np.concatenate([rng.normal(-5, 1, 2000), rng.normal(5, 1, 2000)])
+    share, value = one_mode(two, np.ones(len(two)))
+    density = np.diff(share) / np.diff(value)
+    top = density.argmax()
+    assert (np.diff(density[: top + 1]) >= -1e-9).all()
+    assert (np.diff(density[top:]) <= 1e-9).all()
+    assert np.interp(0.5, value, share) - np.interp(-0.5, value, share) > 0.03  # the valley is filled
+    weighted = one_mode(two, np.where(two < 0, 1.0, 1e-9))
+    assert np.interp(0.95, *weighted) < 0
+
+
 def test_likenesses_keep_to_what_a_column_can_hold():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 300), rng.poisson(50, 300), rng.random(300)]).astype(float)
     X[:30, 0] = np.nan
-    Y = likeness(question(unmix.KMeans(), X), X, None, "gaussian", rng)
+    Y = Likeness(question(unmix.KMeans(), X), X, None).draw("gaussian", rng)
     assert np.array_equal(np.isnan(Y), np.isnan(X))
     assert np.array_equal(np.sort(Y[30:, 0]), np.sort(X[30:, 0]))
     assert (Y[:, 1] == np.round(Y[:, 1])).all()
     assert len(np.unique(Y[:, 2])) == 300
     w = np.where(X[:, 1] > 50, 1.0, 0.0)
-    Y = likeness(question(unmix.KMeans(), X), X[w > 0], w[w > 0], "box", rng)
+    Y = Likeness(question(unmix.KMeans(), X), X[w > 0], w[w > 0]).draw("box", rng)
     assert (Y[:, 1] > 50).all()
 
 
@@ -299,6 +317,87 @@ def test_missing_cells_make_no_groups_and_hide_none(model):
         twos += quietly(unmix.select, model, np.where(holes, np.nan, X), range(1, 5), random_state=0).k == 2
     assert ones == 5
     assert twos >= 4
+
+
+@pytest.mark.parametrize("kind", ["exponential", "lognormal", "standard_t"])
+def test_a_skewed_or_wide_cloud_is_one(kind):
+    ones = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_t(4, size=(300, 2)) if kind == "standard_t" else getattr(rng, kind)(size=(300, 2))
+        ones += quietly(unmix.select, unmix.KMeans(), X, range(1, 7), random_state=0).k == 1
+    assert ones >= 5
+
+
+@pytest.mark.parametrize("model", [unmix.KMeans(n_init=3), unmix.KMedoids(n_init=3)])
+def test_columns_that_follow_from_others_change_nothing(model):
+    X, _ = blobs(3, n=150)
+    for more in (X.sum(axis=1), X, np.full((150, 2), 0.5), np.ones(150)):
+        answer = quietly(unmix.select, model, np.column_stack([X, more]), range(1, 6), random_state=0)
+        assert (answer.k, answer.criterion) == (3, "icl"), str(answer)
+
+
+def test_as_many_groups_as_different_rows():
+    X = np.array([[0.5, 0.5], [8.5, 0.5], [0.5, 8.5]])[np.arange(150) % 3]
+    for model in (unmix.KMeans(n_init=3), unmix.KMedoids(n_init=3)):
+        assert quietly(unmix.select, model, X, range(1, 4), "silhouette", random_state=0).k == 3
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X, range(1, 4), random_state=0)
+    assert "no structure" not in str(answer)
+    assert "Left out, because something collapsed: k = 2, 3" in answer.reason
+
+
+def test_one_factor_is_structure():
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.gamma(2, size=100), rng.gamma(2, size=8)) + 0.01 * rng.random((100, 8))
+    answer = quietly(unmix.select, unmix.NMF(), X, range(1, 4), random_state=0)
+    assert answer.title == "k = 1"
+    assert "no structure" not in answer.reason
+
+
+def test_starts_that_were_given_for_one_k():
+    X, label = blobs(3)
+    centres = np.array([X[label == i].mean(axis=0) for i in range(3)])
+    for model in (
+        unmix.KMeans(init=centres),
+        unmix.GaussianMixture(means_init=centres),
+        unmix.KMedoids(init=[0, 1, 2]),
+    ):
+        answer = quietly(unmix.select, model, X, [3], random_state=0)
+        assert answer.k == 3
+
+
+def test_a_column_that_few_rows_have():
+    X, _ = blobs(3, n=6000)
+    X = np.column_stack([X, np.full(6000, np.nan)])
+    X[[10, 5990], 2] = 1.5, 2.5
+    for model in (unmix.KMeans(), unmix.GaussianMixture(covariance_type="diag", max_iter=20)):
+        assert quietly(unmix.select, model, X, range(1, 5), random_state=0).k is not None
+
+
+def test_frames_are_quiet():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(blobs(3)[0], columns=["a", "b"])
+    w = np.r_[0.0, np.ones(len(X) - 1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for criterion in ("icl", "silhouette", "heldout"):
+            model = unmix.KMeans(n_init=3) if criterion != "heldout" else unmix.GaussianMixture(max_iter=500)
+            assert unmix.select(model, X, range(1, 5), criterion, sample_weight=w, random_state=0).k == 3
+
+
+def test_held_out_rows_are_among_those_that_count():
+    X, _ = blobs(2, n=150)
+    w = np.r_[np.ones(20), np.zeros(130)]
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X, [1, 2], "heldout", sample_weight=w, random_state=0)
+    assert np.isfinite(answer.columns["heldout"]).all()
+
+
+def test_shares_and_classes_are_refused():
+    X, _ = blobs(3)
+    with pytest.raises(ValueError, match="sample_weight sums to 1, as if there were so many rows"):
+        unmix.select(unmix.KMeans(), X, [1, 2], sample_weight=np.full(len(X), 1 / len(X)))
+    with pytest.raises(ValueError, match="model is the class KMeans: give an estimator"):
+        unmix.select(unmix.KMeans, X)
 
 
 def test_mixtures_of_mixed_columns():

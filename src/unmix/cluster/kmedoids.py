@@ -461,7 +461,7 @@ class KMedoids(ClusterMixin, Model):
                 f"the matrix of distances is beyond the memory budget: medoids come from {SAMPLES} samples of "
                 f"{U.sampled} rows, and all rows decided which are best; raise unmix.config(memory_budget=…) for more"
             )
-        if U.distinct:
+        if 0 < U.distinct < self.n_clusters:
             out.append(f"only {U.distinct} distinct rows for {self.n_clusters} clusters: medoids are repeated")
         if not U.settled:
             out.append(f"not converged after {self.max_iter} rounds: raise max_iter")

@@ -241,7 +241,11 @@ class Loop:
     def _sample(self, m: int) -> Block:
         n = self.shape.n
         if m == n:
-            return distinct(whole_block(self.source.read(0, n), self.w, self.rules))
+            b = whole_block(self.source.read(0, n), self.w, self.rules)
+            if b.observed is not None:
+                counts = b.observed if b.w is None else b.observed[b.w > 0]
+                check_columns(Seen(True, np.asarray(counts.any(axis=0))), self.rules)
+            return distinct(b)
         rows = np.arange(n) if self.w is None else np.flatnonzero(self.w > 0)
         index = np.sort(generator(self.seed, "sample").choice(rows, min(m, len(rows)), replace=False))
         return whole_block(self.source.take(index), None if self.w is None else self.w[index], self.rules)

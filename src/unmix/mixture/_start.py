@@ -30,7 +30,7 @@ def clusters(x: Any, w: np.ndarray, K: int, rng: np.random.Generator, passes: in
 
     if sp.issparse(x) and x.shape[0] * x.shape[1] <= SMALL:  # so that ties fall as they do for dense rows
         x = x.toarray()
-    x = x if sp.issparse(x) else x - x.mean(axis=0)
+    x = x if sp.issparse(x) else x - np.median(x, axis=0)  # a far row would take the mean along, and the digits
     x = (x / (abs(x).max() or 1.0)).astype(np.float32)  # which holds the squares of numbers up to 1
     some, weight, rows = x, w, max(ROWS, 20 * K)
     if x.shape[0] > rows:

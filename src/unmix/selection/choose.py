@@ -25,7 +25,7 @@ from unmix.engine.loop import generator
 from unmix.engine.sources import as_source
 from unmix.model import Model, fit_together
 from unmix.selection.criteria import CRITERIA, Score
-from unmix.selection.likeness import gain, kinds, likeness
+from unmix.selection.likeness import Likeness, gain
 from unmix.selection.question import ROWS, Question
 from unmix.validate.clusterings import seed_of
 
@@ -104,7 +104,7 @@ class Selection:
     @property
     def title(self) -> str:
         """The answer in three words."""
-        none = self.k == 1 and len(self.columns["k"]) > 1
+        none = self.k == 1 and hasattr(self.model, "assign") and self.columns["sound"].sum() > 1
         return "not decided" if self.k is None else "no structure: k = 1" if none else f"k = {self.k}"
 
     def _repr_html_(self) -> str:
@@ -184,6 +184,8 @@ def select(
     chosen = _criteria(q, criterion)
     _at_least_two("folds", folds, source.n if {"heldout", "entries"} & {*chosen} else np.inf)
     _at_least_two("references", references, np.inf)
+    if w is not None and w.sum() < 2:
+        raise ValueError(f"sample_weight sums to {w.sum():.3g}, as if there were so many rows: give counts, not shares")
     q.ks, refused = _fitting(q, shape)
     ks = q.ks
     with stages(f"select {type(model).__name__}", get_config()) as tell:
@@ -217,6 +219,8 @@ def select(
 
 def size_of(model: Any) -> str:
     """Name of the hyper-parameter that is k."""
+    if isinstance(model, type):
+        raise ValueError(f"model is the class {model.__name__}: give an estimator, {model.__name__}()")
     params = model.get_params(deep=False)
     for name in ("n_components", "n_clusters"):
         if name in params:
@@ -384,12 +388,11 @@ def _sure(q: Question, name: str, score: Score, votes: dict[str, int]) -> str:
     k = votes[name]
     i, value = q.ks.index(k), np.where(np.isnan(score.value), np.inf, score.value)
     others = np.delete(np.arange(len(value)), i)
-    if k == 1 and len(others):
-        start = f"one part is enough for {name}: no structure"
-    else:
-        start = f"{name} chooses {k}"
+    start = f"{name} chooses {k}"
     if not len(others) or not np.isfinite(value[others]).any():
         return f"{start}; no other k was judged."
+    if k == 1:
+        start = f"one part is enough for {name}" + ": no structure" * hasattr(q.model, "assign")
     j = int(others[np.argmin(value[others])])
     apart = value[j] - value[i]
     if name in ("aic", "bic", "icl"):
@@ -414,13 +417,14 @@ def structure(q: Question, k: int) -> float:
     """By how many standard deviations the data gain more from k parts than data without groups do."""
     x, w = q.rows(ROWS)
     k = min(k, len(x) // 2)
-    own = gain(q, x, w, k)
+    if not isinstance(getattr(q.model, "family", ""), (list, tuple, dict)):  # whose columns have numbers
+        x = x[:, ~np.isnan(x).all(axis=0)]
+    like, own = Likeness(q, x, w), gain(q, x, w, k)
     least = np.inf
-    for kind in kinds(q, x):
+    for kind in like.kinds:
         gains: list[float] = []
         while len(gains) < LIKENESSES:
-            y = likeness(q, x, w, kind, generator(q.seed, kind, len(gains)))
-            gains.append(gain(q, y, w, k))
+            gains.append(gain(q, like.draw(kind, generator(q.seed, kind, len(gains))), w, k))
             if len(gains) >= FEW:
                 excess = (own - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
                 if not 0 < excess < BEYOND:

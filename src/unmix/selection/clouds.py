@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
 ENOUGH = 8  # rows for each number of a Gaussian
 LEAST = 1e-9  # of a column's variance
@@ -18,19 +19,23 @@ LEAST = 1e-9  # of a column's variance
 def clouds(x: np.ndarray, w: np.ndarray | None, labels: list[np.ndarray]) -> np.ndarray:
     """The criterion for several clusterings of the same rows, in which NaN is a cell that was not observed."""
     w = np.ones(len(x)) if w is None else w
-    seen, d = ~np.isnan(x), x.shape[1]
+    seen = ~np.isnan(x)
     x = np.where(seen, x, 0.0).astype(np.float64)
-    x = (x - (w @ x) / (w @ seen)) * seen
-    size = np.sqrt((w @ x**2) / (w @ seen))
+    count = np.maximum(w @ seen, 1e-300)
+    x = (x - (w @ x) / count) * seen
+    size = np.sqrt((w @ x**2) / count)
+    size[size <= 1e-12 * np.abs(x).max(initial=0.0)] = 0.0
     x /= np.where(size > 0, size, 1.0)  # the unit of a column does not matter
+    x, seen = x[:, size > 0], seen[:, size > 0]
     if not seen.all():  # variances only
         return np.array([gaussians(x, seen, w, label, full=False) for label in labels])
+    d = x.shape[1]
     while d > 1 and w.sum() < ENOUGH * d * (d + 3) / 2:
         d -= 1
-    if d < x.shape[1]:  # the principal axes for which there are rows enough
-        x = x @ np.linalg.svd(np.sqrt(w)[:, None] * x, full_matrices=False)[2][:d].T
-        seen = seen[:, : x.shape[1]]
-    return np.array([gaussians(x, seen, w, label, full=True) for label in labels])
+    if d:
+        values, axes = eigh(x.T * w @ x, subset_by_index=(x.shape[1] - d, x.shape[1] - 1))
+        x = x @ axes[:, values > 1e-8 * values[-1]]  # along principal axes for which there are rows enough
+    return np.array([gaussians(x, seen[:, : x.shape[1]], w, label, full=True) for label in labels])
 
 
 def gaussians(x: np.ndarray, seen: np.ndarray, w: np.ndarray, labels: np.ndarray, full: bool) -> float:

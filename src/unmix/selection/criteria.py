@@ -27,9 +27,10 @@ from sklearn.metrics import pairwise_distances
 from unmix.engine.block import Block
 from unmix.engine.config import get_config
 from unmix.engine.loop import generator
+from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.selection.clouds import clouds
-from unmix.selection.likeness import kinds, likeness, log_losses, quick, squares
+from unmix.selection.likeness import Likeness, log_losses, quick, squares
 from unmix.selection.question import ROWS, Question
 
 PIECES = 10_000  # rows whose silhouettes are enough for two digits
@@ -77,14 +78,15 @@ def nll(q: Question) -> Score:
 
 def heldout(q: Question) -> Score:
     """− log p of rows that the fit did not see; of documents every second token, given the others."""
-    fold = generator(q.seed, "folds").permutation(q.source.n) % q.folds
+    fold, alive = np.full(q.source.n, -1), np.flatnonzero(q.weight > 0)
+    fold[alive] = generator(q.seed, "folds").permutation(len(alive)) % q.folds
     runs = np.full((q.folds, len(q.ks)), np.nan)
     for f in range(q.folds):
         models = [q.sized(k) for k in q.ks]
         seen = q.weight * (fold != f)
         fit_together(models, q.source, [seen] * len(models), [q.seed] * len(models))
-        out = np.flatnonzero((fold == f) & (q.weight > 0))
-        rows = q.source.take(out)
+        out = np.flatnonzero(fold == f)
+        rows = as_source(q.source.take(out))  # which has no names of columns to complain about
         for i, m in enumerate(models):
             if hasattr(m, "completion"):
                 log_p, tokens = m._rows("completion", rows).T
@@ -183,9 +185,9 @@ def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
 def gap(q: Question) -> Score:
     """How much lower the log loss is than for rows without structure, which are uniform along the principal axes."""
     x, w = q.rows(ROWS)
-    own, found = log_losses(*quick(q, x, w, q.ks), x, w), kinds(q, x)
-    kind = "uniform" if "uniform" in found else found[0]
-    draws = (likeness(q, x, w, kind, generator(q.seed, "gap", i)) for i in range(q.references))
+    like = Likeness(q, x, w)
+    own, kind = log_losses(*quick(q, x, w, q.ks), x, w), "uniform" if "uniform" in like.kinds else like.kinds[0]
+    draws = (like.draw(kind, generator(q.seed, "gap", i)) for i in range(q.references))
     runs = np.array([log_losses(*quick(q, y, w, q.ks), y, w) for y in draws])
     value = own - runs.mean(axis=0)
     return Score(value, runs.std(axis=0, ddof=1) * np.sqrt(1 + 1 / q.references))

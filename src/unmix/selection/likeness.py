@@ -2,15 +2,133 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
+from sklearn.isotonic import isotonic_regression
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from unmix.engine.config import config, get_config
 from unmix.model import fit_together
 from unmix.selection.clouds import clouds
 from unmix.selection.question import Question, few
+
+BINS = 64  # of a column whose density is made to have one mode
+
+
+class Likeness:
+    """Draws rows without groups that are like some given ones, miss the same cells and weigh the same.
+
+    sample     of one component, for a mixture of any family
+    columns    every column shuffled, where all hold a few whole numbers (yes and no)
+    box        uniform in the box of the columns
+    uniform    uniform in the box of the principal axes
+    gaussian   one Gaussian
+    skewed     correlated as the rows are, each column with its own density made to have one mode
+
+    Among others, columns of a few whole numbers are shuffled, and those of many are rounded.
+    """
+
+    def __init__(self, q: Question, x: np.ndarray, w: np.ndarray | None) -> None:
+        self.q, self.x, self.w = q, x, w
+        self.seen, self.shuffled = ~np.isnan(x), few(x)
+        self.whole = (~self.seen | (x == np.round(x))).all(axis=0)
+        self.p = np.full(len(x), 1.0 / len(x)) if w is None else w / w.sum()
+        self.cloud, self.there = x[:, ~self.shuffled].astype(np.float64), self.seen[:, ~self.shuffled]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds to compare with."""
+        if hasattr(self.q.model, "_draw") and not hasattr(self.q.model, "covariance_type"):
+            return ("sample",)
+        plain = ("box", "uniform", "gaussian")  # to a mixture, a narrow mode in a wide cloud is a component
+        return (
+            ("columns",)
+            if self.shuffled.all()
+            else plain
+            if hasattr(self.q.model, "log_density")
+            else (*plain, "skewed")
+        )
+
+    def draw(self, kind: str, rng: np.random.Generator) -> np.ndarray:
+        """Rows of a kind."""
+        if kind == "sample":
+            (model,), _ = quick(self.q, self.x, self.w, [1])
+            rows = model.set_params(random_state=int(rng.integers(2**31))).sample(len(self.x))[0]
+            return np.where(self.seen, rng.permuted(np.asarray(rows, dtype=np.float64), axis=0), np.nan)
+        y = np.empty(self.x.shape)
+        for j in np.flatnonzero(self.shuffled):
+            mine = np.flatnonzero(self.seen[:, j])
+            share = None if self.w is None else self.p[mine] / self.p[mine].sum()
+            y[mine, j] = self.x[rng.choice(mine, len(mine), replace=share is not None, p=share), j]
+        if not self.shuffled.all():
+            y[:, ~self.shuffled] = self._rows(kind, rng)
+        y[:, self.whole] = np.round(y[:, self.whole])
+        return np.where(self.seen, y, np.nan)
+
+    def _rows(self, kind: str, rng: np.random.Generator) -> np.ndarray:
+        low, high = np.nanmin(self.cloud, axis=0), np.nanmax(self.cloud, axis=0)
+        if kind == "box":
+            return rng.uniform(low, high, self.cloud.shape)
+        mean, values, axes = self._axes
+        if kind == "skewed":
+            normal = (rng.standard_normal(self.cloud.shape) * np.sqrt(values)) @ axes.T
+            size = np.sqrt((axes**2) @ values)
+            share = ndtr(normal / np.where(size > 0, size, 1.0))
+            return np.column_stack([np.interp(u, *self._quantiles[j]) for j, u in enumerate(share.T)])
+        if kind == "uniform":
+            y = rng.uniform(*self._span, self.cloud.shape)
+        else:
+            y = rng.standard_normal(self.cloud.shape) * np.sqrt(values)
+        width = np.maximum(high - low, np.finfo(float).tiny)
+        y = np.mod(mean + y @ axes.T - low, 2 * width)  # mirrored at the ends, where a model may ask for x ≥ 0
+        return np.asarray(low + np.minimum(y, 2 * width - y))
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The mean, and the variances along the principal axes, of the rows that have both cells."""
+        p, seen = self.p, self.there
+        mean = (p @ np.where(seen, self.cloud, 0.0)) / (p @ seen)
+        apart = np.where(seen, self.cloud - mean, 0.0)
+        values, axes = np.linalg.eigh((apart.T * p @ apart) / np.maximum(p * seen.T @ seen, 1e-300))
+        return mean, np.maximum(values, 0.0), axes
+
+    @cached_property
+    def _span(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the rows along the principal axes."""
+        mean, values, axes = self._axes
+        apart, cov = np.where(self.there, self.cloud - mean, 0.0), (axes * values) @ axes.T
+        for i in np.flatnonzero(~self.there.all(axis=1)):  # what the cells that were seen say of the others
+            a, b = self.there[i], ~self.there[i]
+            apart[i, b] = cov[np.ix_(b, a)] @ np.linalg.lstsq(cov[np.ix_(a, a)], apart[i, a])[0]
+        along = apart @ axes
+        return along.min(axis=0), along.max(axis=0)
+
+    @cached_property
+    def _quantiles(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [one_mode(c[o], self.p[o]) for c, o in zip(self.cloud.T, self.there.T, strict=True)]
+
+
+def one_mode(v: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The quantiles (shares, values) of the likeliest density that rises and then falls, of values weighted by p."""
+    order = np.argsort(v, kind="stable")
+    v, share = v[order], np.cumsum(p[order]) / p.sum()
+    edges = np.unique(np.interp(np.linspace(0, 1, BINS + 1), share, v))
+    if len(edges) < 4:
+        return np.array([0.0, 1.0]), v[[0, -1]]
+    mass, width = np.diff(np.interp(edges, v, share)), np.diff(edges)
+    mass /= mass.sum()
+    best, found = -np.inf, mass
+    for top in range(len(mass)):
+        up = isotonic_regression((mass / width)[: top + 1], sample_weight=width[: top + 1])
+        down = isotonic_regression((mass / width)[top:], sample_weight=width[top:], increasing=False)
+        f = np.concatenate([up[:-1], [max(up[-1], down[0])], down[1:]])
+        likely = float(mass @ np.log(np.maximum(f, 1e-300)) - np.log(f @ width))
+        if likely > best:
+            best, found = likely, f * width
+    return np.concatenate([[0.0], np.cumsum(found) / found.sum()]), edges
 
 
 def gain(q: Question, x: np.ndarray, w: np.ndarray | None, k: int) -> float:
@@ -40,62 +158,3 @@ def squares(model: Any, fit: Any, x: np.ndarray, w: np.ndarray | None) -> float:
         return float(fit.loss)
     near = nan_euclidean_distances(x, model.cluster_centers_).min(axis=1)
     return float(np.average(near**2, weights=w) * fit.weight)
-
-
-def kinds(q: Question, x: np.ndarray) -> tuple[str, ...]:
-    """The kinds of structureless data to compare with.
-
-    A mixture of any family has one of its own, k = 1. Else of columns of few whole numbers (yes and no) shuffled ones;
-    of others three.
-    """
-    if hasattr(q.model, "_draw") and not hasattr(q.model, "covariance_type"):
-        return ("sample",)
-    return ("columns",) if few(x).all() else ("box", "uniform", "gaussian")
-
-
-def likeness(q: Question, x: np.ndarray, w: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows without groups like x, which miss the same cells and weigh the same.
-
-    Those of one component; or columns of few whole numbers shuffled, the others uniform in their box or that of their
-    principal axes, or one Gaussian, rounded where they were.
-    """
-    seen, p = ~np.isnan(x), None if w is None else w / w.sum()
-    if kind == "sample":
-        (model,), _ = quick(q, x, w, [1])
-        y = np.asarray(model.set_params(random_state=int(rng.integers(2**31))).sample(len(x))[0], dtype=np.float64)
-        return np.where(seen, rng.permuted(y, axis=0), np.nan)
-    y, shuffled = np.empty(x.shape), few(x)
-    for j in np.flatnonzero(shuffled):
-        mine = np.flatnonzero(seen[:, j])
-        share = None if p is None else p[mine] / p[mine].sum()
-        y[mine, j] = x[rng.choice(mine, len(mine), replace=share is not None, p=share), j]
-    if not shuffled.all():
-        y[:, ~shuffled] = _cloud(x[:, ~shuffled].astype(np.float64), p, kind, rng)
-    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
-    y[:, whole] = np.round(y[:, whole])
-    return np.where(seen, y, np.nan)
-
-
-def _cloud(x: np.ndarray, p: np.ndarray | None, kind: str, rng: np.random.Generator) -> np.ndarray:
-    """Rows without groups that have the mean, the covariances and the ranges of x."""
-    low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
-    if kind == "box":
-        return rng.uniform(low, high, x.shape)
-    seen = ~np.isnan(x)
-    p = np.full(len(x), 1.0 / len(x)) if p is None else p
-    mean = (p @ np.where(seen, x, 0.0)) / (p @ seen)
-    apart = np.where(seen, x - mean, 0.0)
-    values, axes = np.linalg.eigh((apart.T * p @ apart) / (p * seen.T @ seen))  # over the rows that have both cells
-    values = np.maximum(values, 0.0)
-    if kind == "uniform":
-        cov = (axes * values) @ axes.T
-        for i in np.flatnonzero(~seen.all(axis=1)):  # what the cells that were seen say of the others
-            a, b = seen[i], ~seen[i]
-            apart[i, b] = cov[np.ix_(b, a)] @ np.linalg.lstsq(cov[np.ix_(a, a)], apart[i, a])[0]
-        along = apart @ axes
-        y = rng.uniform(along.min(axis=0), along.max(axis=0), along.shape)
-    else:
-        y = rng.standard_normal(x.shape) * np.sqrt(values)
-    width = np.maximum(high - low, np.finfo(float).tiny)
-    y = np.mod(mean + y @ axes.T - low, 2 * width)  # mirrored at the ends, where a model may ask for x ≥ 0
-    return np.asarray(low + np.minimum(y, 2 * width - y))

@@ -11,8 +11,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from unmix.engine.loop import generator
+from unmix.engine.sources import as_source
 
 SQUARED = ("euclidean", "mahalanobis", "cosine")  # metrics of k-means whose loss is squares
+CELLS = 1 << 26  # that may be held as dense rows
 ROWS = 2000  # of data and of its structureless likenesses, where the two are compared
 FEW = 10  # different whole numbers that are kinds rather than amounts
 PLAIN = ("euclidean", "l2", "mahalanobis", "manhattan", "cityblock", "l1")  # metrics whose clusters are clouds of rows
@@ -46,6 +48,7 @@ class Question:
     def rows(self, most: int) -> tuple[np.ndarray, np.ndarray | None]:
         """At most so many rows that count, drawn by global index, as dense rows, and their weights."""
         index = np.flatnonzero(self.weight > 0)
+        most = max(min(most, CELLS // self.source.d), 100)
         if len(index) > most and not self.pairwise:
             index = np.sort(generator(self.seed, "rows").choice(index, most, replace=False))
         every = self.pairwise or len(index) == self.source.n
@@ -55,7 +58,8 @@ class Question:
     def labels(self, x: np.ndarray) -> list[np.ndarray]:
         """Labels of `rows` for each k: of all rows those of the fit, which keep its limits."""
         whole = len(x) == self.source.n
-        return [m.labels_ if whole and hasattr(m, "labels_") else m.predict(x) for m in self.models]
+        rows = as_source(x)  # which has no names of columns to complain about
+        return [m.labels_ if whole and hasattr(m, "labels_") else m.predict(rows) for m in self.models]
 
     @property
     def pairwise(self) -> bool:
@@ -64,8 +68,13 @@ class Question:
 
     @property
     def free(self) -> dict[str, Any]:
-        """Parameters that lift the limits on the sizes of clusters."""
-        return {name: None for name in ("min_size", "max_size") if hasattr(self.model, name)}
+        """Parameters that lift limits on the sizes of clusters, and starts that were given for one k."""
+        given, usual = self.model.get_params(deep=False), type(self.model)().get_params(deep=False)
+        named = ("min_size", "max_size", "fixed", "weights_init", "means_init", "precisions_init", "resp_init")
+        free = {name: usual[name] for name in named if name in given}
+        if not isinstance(given.get("init", ""), str) and not callable(given["init"]):
+            free["init"] = usual["init"]
+        return free
 
     @property
     def squared(self) -> bool:
@@ -101,4 +110,4 @@ class Question:
 def few(x: np.ndarray) -> np.ndarray:
     """Which columns hold few different whole numbers."""
     whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
-    return np.array([bool(v) and len(np.unique(c[~np.isnan(c)])) <= FEW for v, c in zip(whole, x.T, strict=True)])
+    return np.array([bool(v) and 1 < len(np.unique(c[~np.isnan(c)])) <= FEW for v, c in zip(whole, x.T, strict=True)])
