@@ -36,7 +36,7 @@ def test_planted_gaussians_come_from_the_seed_and_have_the_promised_size():
         assert np.isfinite(X).all()
 
 
-@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")  # of those that never answer
 def test_everybody_is_in_the_table(capsys):
     def broken(X, most):
         yield 3

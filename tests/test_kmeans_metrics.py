@@ -20,7 +20,7 @@ from unmix.cluster.kmeans import Turn
 from unmix.engine.block import Block
 from unmix.kernels import kmeans_limits, kmeans_manhattan
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 OTHERS = ["cosine", "mahalanobis", "manhattan", "hamming"]
 
 
@@ -270,7 +270,7 @@ def test_empty_clusters_are_refilled(metric):
 def test_select_grows_and_online_steps_learn(metric):
     X, label = planted(metric)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # medians may not settle
         done = KMeans(3, metric=metric, random_state=0)._fit(X, None, False)
     grown = KMeans(4, metric=metric).grow(done, np.random.default_rng(0))
     assert grown.centers.shape == (4, done.U.centers.shape[1])
@@ -326,7 +326,7 @@ def test_killed_and_resumed_is_never_killed(metric, tmp_path, monkeypatch):
     X = (X > 0) * 1.0 if metric == "hamming" else X
     model = KMeans(6, metric=metric, init="random", n_init=1, random_state=2, tol=0, max_iter=9)
     monkeypatch.setattr(KMeans, "example", lambda rng: (model, X, None))
-    laws.test_killed_and_resumed_is_never_killed(KMeans, tmp_path)
+    laws.test_killed_and_resumed_is_never_killed(KMeans, tmp_path)  # which asserts
 
 
 # ---------------------------------------------------------------- medians

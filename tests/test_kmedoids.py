@@ -202,7 +202,7 @@ def test_one_cluster_is_the_row_with_the_least_sum():
 
 def test_medoids_resist_rows_far_away():
     model, X, found = KMedoids.example(np.random.default_rng(3))
-    found(model.fit(X))
+    found(model.fit(X))  # asserts that the planted medoids were found
 
 
 def test_missing_cells_are_left_out_as_nan_euclidean_does():

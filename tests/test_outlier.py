@@ -30,7 +30,7 @@ from unmix import (
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
 from unmix.outlier.conformal import tail
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 
 
 def blobs(rng, n=200, d=4):
@@ -597,7 +597,7 @@ def test_the_default_density_by_hand():
 )
 def test_scikit_learn_check(estimator, check):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # few rows: p-values that cannot be small
         check(estimator)
 
 

@@ -82,7 +82,7 @@ def agreement(found, labels, k):
 def middle(model, X, labels, ks, seeds, **settings):
     """Median over seeds of the agreement, the best over the labellings."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of many fits some do not converge, as the published ones
         found = [[model(k, random_state=seed, **settings).fit(X).labels_ for k in ks] for seed in range(seeds)]
     return np.median([max(map(agreement, each, [labels] * len(ks), ks)) for each in found])
 
@@ -108,7 +108,7 @@ def test_a_mixture_agrees_as_published(name):
 def chosen(model, name, k):
     X, _ = read(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of many fits some do not converge, as the published ones
         return unmix.select(model, X, range(1, round(1.3 * k) + 4), random_state=0)
 
 
@@ -136,6 +136,6 @@ def test_one_where_there_is_one(model, kind):
     for seed in range(100):
         X = getattr(np.random.default_rng(seed), kind)(size=(200, 2)) * [1, 3]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # of many fits some do not converge
             ones += unmix.select(model, X, range(1, 6), random_state=seed).k == 1
     assert ones >= 95

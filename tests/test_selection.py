@@ -31,12 +31,12 @@ def blobs(k, n=300, d=2, apart=8.0, seed=0):
 
 
 def question(model, X):
-    return Question(model, size_of(model), [1, 2], X, as_source(X), None, 0, 5, 20, [], [])
+    return Question(model, size_of(model), [1, 2], as_source(X), None, 0, 5, 20, [], [])
 
 
 def quietly(f, *args, **kwargs):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of many k some do not converge; what is said of them is tested by itself
         return f(*args, **kwargs)
 
 

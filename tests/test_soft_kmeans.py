@@ -10,7 +10,7 @@ from unmix import KMeans, select
 from unmix.cluster.soft_kmeans import SoftKMeans
 from unmix.model import fit_together
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*not converged after.*")
+pytestmark = pytest.mark.filterwarnings("ignore:.*not converged after.*")  # short fits on purpose
 
 
 def rows(n=200, d=3, seed=0):

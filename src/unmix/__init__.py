@@ -32,7 +32,7 @@ _OTHERS = {
     "get_config": "unmix.engine.config",
     "set_config": "unmix.engine.config",
     "OutlierDetector": "unmix.outlier.conformal",
-    "Select": "unmix.selection.choose",
+    "Select": "unmix.selection.estimator",
     "Selection": "unmix.selection.choose",
     "select": "unmix.selection.choose",
 }
@@ -77,7 +77,8 @@ if TYPE_CHECKING:
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
     from unmix.outlier.conformal import OutlierDetector
-    from unmix.selection.choose import Select, Selection, select
+    from unmix.selection.choose import Selection, select
+    from unmix.selection.estimator import Select
     from unmix.topic.lda import LatentDirichletAllocation
 
 

@@ -27,7 +27,6 @@ class Question:
     model: Any
     name: str  # of the hyper-parameter that is k
     ks: list[int]
-    X: Any
     source: Any
     w: np.ndarray | None
     seed: int
@@ -79,8 +78,8 @@ class Question:
     @property
     def squared(self) -> bool:
         """Whether the loss of a clustering is a sum of squared distances."""
-        metric = getattr(self.model, "metric", "euclidean")
-        return not hasattr(self.model, "log_density") and not hasattr(self.model, "method") and metric in SQUARED
+        metric, medoids = getattr(self.model, "metric", "euclidean"), hasattr(self.model, "method")  # plain distances
+        return not hasattr(self.model, "log_density") and not medoids and metric in SQUARED
 
     @property
     def rowwise(self) -> bool:

@@ -1,0 +1,225 @@
+"""`Select`: a model whose number of parts is chosen when it is fitted, for pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from unmix.selection.choose import select
+
+
+def _has(method: str) -> Any:
+    return available_if(lambda self: hasattr(getattr(self, "model_", self.model), method))
+
+
+class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+    """A model whose number of parts is chosen when it is fitted.
+
+    Parameters
+    ----------
+    model : estimator of unmix
+        Any model with `n_components` or `n_clusters`.
+    k : iterable of int, default=range(1, 21)
+        The numbers to try.
+    criterion : str or list of str, default="auto"
+        As for `unmix.select`.
+    folds, references, random_state
+        As for `unmix.select`.
+
+    Attributes
+    ----------
+    selection_ : Selection
+        The answer, with its reason and table.
+    k_ : int
+        The chosen number.
+    model_ : estimator
+        The fitted model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from unmix import KMeans, Select
+    >>> Select(KMeans(), k=range(1, 6), random_state=0).fit(load_iris().data).k_
+    3
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        k: Any = range(1, 21),
+        criterion: Any = "auto",
+        *,
+        folds: int = 5,
+        references: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.k = k
+        self.criterion = criterion
+        self.folds = folds
+        self.references = references
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Select:
+        """Choose k and fit the model.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for the model's `fit`.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+        """
+        options = {"folds": self.folds, "references": self.references, "random_state": self.random_state}
+        answer = select(self.model, X, self.k, self.criterion, sample_weight=sample_weight, **options)
+        if answer.k is None:
+            raise ValueError(f"no k was chosen: {answer.reason}")
+        self.selection_, self.k_, self.model_ = answer, answer.k, answer.model
+        self.n_features_in_ = self.model_.n_features_in_
+        if hasattr(self.model_, "feature_names_in_"):
+            self.feature_names_in_ = self.model_.feature_names_in_
+        if hasattr(self.model_, "labels_"):
+            self.labels_ = self.model_.labels_
+        return self
+
+    @_has("transform")
+    def transform(self, X: Any) -> Any:
+        """Return the hidden rows of X at the chosen model.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.model_.transform(X)
+
+    @_has("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the rows that hidden rows stand for.
+
+        Parameters
+        ----------
+        X : array of shape (n, k)
+            Hidden rows, as `transform` gives.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.model_.inverse_transform(X)
+
+    @_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Return the label of each row by the chosen model.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        check_is_fitted(self)
+        return self.model_.predict(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return how much each row belongs to each part.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.model_.predict_proba(X)
+
+    @_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Return the logarithm of the density of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self.model_.score_samples(X)
+
+    @_has("predict")
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Choose k, fit, and return the labels.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        return np.asarray(self.fit(X, y, sample_weight=sample_weight).predict(X))
+
+    @_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the chosen model's score.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        return float(self.model_.score(X, sample_weight=sample_weight))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return names of the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : ignored
+            For pipelines.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self)
+        return np.asarray(self.model_.get_feature_names_out(input_features))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = self.model.__sklearn_tags__()
+        tags.input_tags, tags.estimator_type = own.input_tags, own.estimator_type
+        return tags
