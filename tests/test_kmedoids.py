@@ -80,6 +80,23 @@ def test_medoids_are_those_of_the_kmedoids_package(dtype):
         ours = KMedoids(12, metric="precomputed", init=first).fit(D)
         assert set(ours.medoid_indices_) == set(theirs.medoids.astype(int))
         assert ours.inertia_ == pytest.approx(theirs.loss, rel=1e-6)
+        made = KMedoids(12, init=first, random_state=seed).fit(X.astype(dtype))
+        assert np.array_equal(made.medoid_indices_, ours.medoid_indices_)
+
+
+def test_a_given_start_looks_at_rows_as_they_stand_whatever_is_merged_or_left_out():
+    X, w = rows(300, 3), np.ones(300)
+    X[::7, 0] = np.nan
+    plain = KMedoids(9, init=np.arange(9)).fit(X)
+    w[-40:] = 0
+    more = np.concatenate([X[:260], np.full((40, 3), np.nan), X[260:], X[9:20]])
+    again = KMedoids(9, init=np.arange(9)).fit(
+        more, sample_weight=np.r_[w[:260], np.ones(40), np.ones(40), 0 * w[9:20]]
+    )
+    assert np.array_equal(again.cluster_centers_, plain.cluster_centers_, equal_nan=True)
+    for wrong, weight in ((299, w), (260, None)):
+        with pytest.raises(ValueError, match="init names rows of weight 0 or without an observed cell"):
+            KMedoids(2, init=[0, wrong]).fit(X if weight is not None else more, sample_weight=weight)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine", "chebyshev", "canberra", "sqeuclidean"])

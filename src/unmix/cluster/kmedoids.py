@@ -11,7 +11,7 @@ each cluster the row with the least Σ w D within it; it is cheaper and ends soo
 A swap needs all pairs of rows, so no block of rows has statistics that would give the next medoids: the iterations are
 inside `solve`, on single-precision distances (half the traffic). Labels and loss come from differences x − m in double
 precision. Equal rows are merged, and looked at in an order of their own: the fit does not depend on the order of the
-rows.
+rows. With given first medoids it is the order of X, as in FasterPAM.
 
 Where the matrix is beyond the memory budget, medoids are found in several samples of the rows, each with the best
 medoids so far; all rows decide which are best (as CLARA, Kaufman & Rousseeuw 1990).
@@ -53,6 +53,7 @@ TAKES = dict.fromkeys(
     ],
     ("w",),
 ) | {"minkowski": ("p", "w"), "mahalanobis": ("VI",), "seuclidean": ("V",)}
+UNWEIGHTED = "init names rows of weight 0 or without an observed cell: give rows that count"
 SAMPLES, SAMPLE = 5, 4096  # samples where the matrix does not fit, and how many rows each has if it may
 
 
@@ -103,7 +104,8 @@ class KMedoids(ClusterMixin, Model):
         Swaps until none helps; or rows to medoids and medoids to clusters in turn (Voronoi iteration).
     init : {"k-medoids++", "build", "random"} or array of int of shape (n_clusters,), default="k-medoids++"
         First medoids: rows drawn far apart; PAM's greedy choice (the best first row, then each time the row that helps
-        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X.
+        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X, and then rows are looked at
+        in the order of X.
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
@@ -283,14 +285,22 @@ class KMedoids(ClusterMixin, Model):
         else:
             whole = distinct(Block(x, w))
         n, K = whole.x.shape[0], self.n_clusters
-        order = rng.permutation(n)
+        order, first = rng.permutation(n), None
+        if not isinstance(self.init, str):  # rows as they stand in X: the fit is that of the matrix of their distances
+            place = find(whole.x, whole.observed, x)
+            place[place < 0] = n  # of no weight, or without a cell
+            kept, at = np.unique(place, return_index=True)
+            order = kept[np.argsort(at)]
+            order = order[order < n]
+            first = np.append(np.argsort(order), n)[place[np.asarray(self.init)]]
+            if (first == n).any():
+                raise ValueError(UNWEIGHTED)
         rows, seen = whole.x[order], None if whole.observed is None else whole.observed[order]
         weight = np.ones(n) if whole.w is None else whole.w[order]
         U, points, unit = self._geometry(rows, seen, weight)
         if n <= K:
             index, losses, done = np.arange(K) % n, np.zeros(1), True
             return self._chosen(U, rows, seen, index)._replace(losses=losses, settled=done, distinct=n)
-        first = None if isinstance(self.init, str) else find(rows, seen, x[np.asarray(self.init)])
         scaled = U._replace(far=U.far * unit)
         most = int(np.sqrt(get_config().budget / 4))
         if n <= most:
@@ -334,7 +344,7 @@ class KMedoids(ClusterMixin, Model):
                 )
             D = D[np.ix_(rows, rows)]
             if first is not None and not np.isin(first, rows).all():
-                raise ValueError("init names rows of weight 0: give rows that count")
+                raise ValueError(UNWEIGHTED)
             first = None if first is None else np.searchsorted(rows, first)
         if pair := negative(D):
             refuse_negative(D[pair], *rows[list(pair)])
