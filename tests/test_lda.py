@@ -14,6 +14,7 @@ from sklearn.decomposition._lda import _update_doc_distribution
 import unmix
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
+from unmix.model import fit_together
 from unmix.topic.lda import LatentDirichletAllocation, Stats, halves, learn_alpha, learn_eta
 
 
@@ -475,3 +476,21 @@ def test_held_out_words_of_real_documents(data_folder, name, figure, unigram):
     assert perplexity <= figure
     assert perplexity / base <= figure / unigram
     assert model.perplexity(X[held], method="document-completion") < 1.06 * perplexity
+
+
+def test_select_cuts_the_topic_of_most_words_in_two():
+    rng = np.random.default_rng(1)
+    topics, shares = rng.dirichlet(np.full(60, 0.1), 5), rng.dirichlet(np.full(5, 0.2), 300)
+    X = np.array([rng.multinomial(60, p) for p in shares @ topics])
+    three = LatentDirichletAllocation(3, random_state=0)
+    fit = fit_together([three], X, [None], [0])[0]
+    U = LatentDirichletAllocation(4).grow(fit, np.random.default_rng(0))
+    cut = int(three.components_.sum(axis=1).argmax())
+    np.testing.assert_allclose(U.weight[:, cut] + U.weight[:, 3], fit.U.weight[:, cut])
+    np.testing.assert_array_equal(np.delete(U.weight, [cut, 3], axis=1), np.delete(fit.U.weight, cut, axis=1))
+    assert (U.weight > 0).all()
+    np.testing.assert_array_equal(U.alpha, np.full(4, 0.25))
+    table = unmix.select(LatentDirichletAllocation(), X, range(2, 8), random_state=0).columns
+    alone = [LatentDirichletAllocation(k, random_state=0).fit(X).trace_[-1].objective for k in range(2, 8)]
+    assert (table["objective"] <= alone).all()
+    assert (table["objective"] < alone).any()

@@ -6,12 +6,13 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize, nnls
 from sklearn.decomposition import NMF as Peer
 
-from unmix import NMF
+from unmix import NMF, select
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.kernels.nmf_csr import LEAST, TILE, add_transposed_times, times
 from unmix.kernels.nmf_hals import hals, masked_hals, residual
 from unmix.kernels.nmf_kl import kl_rows
+from unmix.model import fit_together
 from unmix.nonneg.nmf import paced, parts, relaxed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -566,3 +567,22 @@ def test_the_relaxed_step_never_rises_above_its_bound():
     assert (s > 0).all()
     assert (s - r * np.log(s) <= 1 + 1e-12).all()  # the bound of the divergence, 1 at the present point
     assert (np.abs(s - 1) <= 2 * np.abs(r - 1) + 1e-12).all()  # within the reach of a quadratic bound
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_select_cuts_the_part_that_says_most_in_two(loss):
+    rng = np.random.default_rng(1)
+    X = rng.gamma(0.3, size=(300, 6)) @ rng.gamma(0.3, size=(6, 40)) + 0.1 * rng.random((300, 40))
+    model = NMF(9, beta_loss=loss, random_state=0)
+    fit = fit_together([model], X, [None], [0])[0]
+    U = NMF(10, beta_loss=loss).grow(fit, np.random.default_rng(0))
+    z = model.transform(X)
+    power = 2 if loss == "frobenius" else 1
+    cut = int(np.argmax((z**power).sum(axis=0) * (model.components_**power).sum(axis=1)))
+    np.testing.assert_allclose(U.loads[:, cut] + U.loads[:, 9], fit.U.loads[:, cut])
+    np.testing.assert_array_equal(np.delete(U.loads, [cut, 9], axis=1), np.delete(fit.U.loads, cut, axis=1))
+    assert (U.loads >= 0).all()
+    alone = NMF(10, beta_loss=loss, random_state=0).fit(X)
+    table = select(NMF(beta_loss=loss), X, [9, 10], random_state=0).columns
+    assert table["objective"][1] <= alone.trace_[-1].objective
+    assert table["objective"][1] < table["objective"][0]

@@ -61,7 +61,7 @@ MEANS = {
     # Ten starts have 0.408–0.475 by the seed, scikit-learn's 0.414–0.476, above 0.451 for one seed in ten of either;
     # the least inertia found (13.850) has 0.431. The columns are of very unequal width: 0.63 if they are made alike.
     "uci/ecoli": {"metric": "mahalanobis"},
-    # k-means++: 0.338–0.372, scikit-learn's 0.337–0.372, above 0.348 for two seeds in five of either. Random rows: 0.403.
+    # k-means++: 0.338–0.372, scikit-learn 0.337–0.372, above 0.348 for two seeds in five of either. Random rows: 0.403.
     "uci/statlog": {"init": "random"},
 }
 MIXTURES = {

@@ -104,7 +104,7 @@ class KMedoids(ClusterMixin, Model):
         Swaps until none helps; or rows to medoids and medoids to clusters in turn (Voronoi iteration).
     init : {"k-medoids++", "build", "random"} or array of int of shape (n_clusters,), default="k-medoids++"
         First medoids: rows drawn far apart; PAM's greedy choice (the best first row, then each time the row that helps
-        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X, and then rows are looked at
+        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X: rows are then looked at
         in the order of X.
     n_init : int, default=1
         Starts, of which the best is kept.

@@ -327,6 +327,15 @@ class NMF(Model):
             loads = np.maximum(loads, 1e-6 * loads.mean(axis=0) + EPS * loads.mean())
         return parts(loads, scale=scale)
 
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The parts of a fit, the one that says most cut in two at random: their sum is what it was."""
+        U, s = fit.U, fit.stats
+        said = s.m * U.loads.sum(axis=0) if self._kl else s.A.diagonal() * U.gram.diagonal()
+        most, share = int(np.argmax(said)), rng.random(len(U.loads))
+        loads = np.column_stack([U.loads, share * U.loads[:, most]])
+        loads[:, most] -= loads[:, -1]
+        return parts(loads, scale=U.scale)
+
     # ---------------------------------------------------------------- local
 
     def local(self, U: Parts, b: Block) -> Local:

@@ -220,9 +220,7 @@ class LatentDirichletAllocation(Model):
         Of a small first batch of many nothing is learnt yet: λ is random.
         """
         K, V = self.n_components, sample.x.shape[1]
-        priors = (self.doc_topic_prior, self.topic_word_prior)
-        alpha, eta = (1.0 / K if p is None or isinstance(p, str) else p for p in priors)
-        alpha, eta = np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
+        alpha, eta = self._priors()
         if self.components_init is not None:
             return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
         weight = rng.gamma(100.0, 0.01, (V, K))
@@ -231,6 +229,20 @@ class LatentDirichletAllocation(Model):
         seeds = unlike(sample, K, rng).T
         weight += 0.1 * V * seeds / np.maximum(seeds.sum(axis=0), 1.0)
         return self._settle(self._parts(weight, alpha, eta), sample, rng)
+
+    def _priors(self) -> tuple[np.ndarray, float]:
+        """α and η as given, or 1/K."""
+        K, priors = self.n_components, (self.doc_topic_prior, self.topic_word_prior)
+        alpha, eta = (1.0 / K if p is None or isinstance(p, str) else p for p in priors)
+        return np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
+
+    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+        """The topics of a fit, the one of most words cut in two at random."""
+        weight = fit.U.weight
+        most, share = int(np.argmax(weight.sum(axis=0))), rng.random(len(weight))
+        weight = np.column_stack([weight, share * weight[:, most]])
+        weight[:, most] -= weight[:, -1]
+        return self._parts(weight, *self._priors())
 
     def _settle(self, U: Parts, sample: Block, rng: np.random.Generator) -> Parts:
         """Three rounds of online steps over some documents, ten sweeps each from a fresh γ, η falling from 1."""
