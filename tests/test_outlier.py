@@ -5,12 +5,15 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from scipy.stats import kstest, multivariate_normal, norm, poisson
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.mixture import GaussianMixture as SklearnMixture
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unmix
@@ -29,6 +32,7 @@ from unmix import (
 )
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
 from unmix.outlier.conformal import tail
+from unmix.outlier.neighbours import Neighbours
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 
@@ -586,9 +590,58 @@ def test_the_default_density_by_hand():
     Y = (X - X.mean(axis=0)) / X.std(axis=0)
     own = norm(0, np.sqrt(1.1)).logpdf(Y).sum(axis=1)
     whole = multivariate_normal(np.zeros(2), np.cov(Y.T, bias=True) + 0.01 * np.eye(2)).logpdf(Y)
-    np.testing.assert_allclose(model.score_samples(X), (own + whole) / 2)
+    apart = np.sort(cdist(Y, Y, "sqeuclidean"), axis=1)[:, 7] / 2  # half of 15 rows, itself the first
+    near = -(1 + np.log(2 * np.pi * (apart + 0.01)))
+    np.testing.assert_allclose(model.score_samples(X), (own + whole + near) / 3)
     weighted = RowDensity(random_state=0).fit(np.r_[X, X + 50], sample_weight=np.repeat([1.0, 0.0], 15))
     np.testing.assert_allclose(weighted.score_samples(X), model.score_samples(X))
+
+
+def neighbours(X, k, floor=0.0, w=None):
+    return Neighbours(k, floor).fit(X, w, 0.5)
+
+
+def test_neighbours_are_those_of_scikit_learn():
+    rng = np.random.default_rng(27)
+    X, new = rng.normal(size=(300, 4)), rng.normal(size=(40, 4))
+    radius = NearestNeighbors(n_neighbors=7).fit(X).kneighbors(new)[0][:, 6]
+    expected = -0.5 * 4 * (1 + np.log(2 * np.pi * (radius**2 / 4 + 0.1)))
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    new[rng.random(new.shape) < 0.3] = np.nan
+    new[0], X[0] = [1.0, np.nan, np.nan, np.nan], [np.nan, 2.0, 2.0, 2.0]
+    apart = nan_euclidean_distances(new, X, squared=True) / 4
+    apart[np.isnan(apart)] = 2.0  # no cell that both show
+    seen = (~np.isnan(new)).sum(axis=1)
+    expected = -0.5 * seen * (1 + np.log(2 * np.pi * (np.sort(apart, axis=1)[:, 6] + 0.1)))
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+
+
+def test_neighbours_count_by_weight_whatever_their_order():
+    rng = np.random.default_rng(28)
+    X, new, w = rng.normal(size=(60, 3)), rng.normal(size=(20, 3)), rng.integers(0, 4, size=60)
+    weighted = neighbours(X, 5, w=w.astype(float)).score_samples(new)
+    np.testing.assert_allclose(neighbours(np.repeat(X, w, axis=0), 5).score_samples(new), weighted)
+    plain = neighbours(X, 5).score_samples(new)
+    np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).score_samples(new), plain)
+    np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).score_samples(new), plain)
+    equal = neighbours(np.ones((30, 2)), 5, 0.01).score_samples(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
+    assert equal[0] > equal[1] > -np.inf
+    assert equal[2] == 0
+    assert np.isfinite(neighbours(np.ones((1, 2)), 5, 0.01).score_samples(np.zeros((1, 2)))).all()
+
+
+def test_neighbours_in_a_sample_say_what_all_would():
+    rng = np.random.default_rng(29)
+    X, new = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
+    sampled = neighbours(X, 10)
+    assert sampled.weight.sum() == 4096 == len(sampled.rows.x)
+    all_rows = NearestNeighbors(n_neighbors=49).fit(X).kneighbors(new)[0][:, 48]  # 10 of 4096
+    expected = -(1 + np.log(2 * np.pi * (all_rows**2 / 2)))
+    assert np.corrcoef(sampled.score_samples(new), expected)[0, 1] > 0.95
+    heavy = neighbours(X, 10, w=np.where(X[:, 0] > 0, 100.0, 1.0))
+    assert 0.98 < heavy.weight[heavy.rows.x[:, 0] > 0].sum() / 4096 < 0.995
+    assert heavy.weight.sum() == 4096
 
 
 @parametrize_with_checks(
@@ -616,8 +669,7 @@ ANCHORS = {  # area under the curve of an isolation forest, and of the distance 
 def test_real_outliers_are_found(data_folder):
     """The default model ranks outliers better than the mean of both anchors, on average over all sets.
 
-    It was chosen on half of them. On the others alone it was 0.003 below the anchors (mean of three seeds), most of it
-    from `fault` (0.572; the forest has 0.567, neighbours 0.723); the second bound keeps it from getting worse.
+    It was chosen on half of them, and is better on the others alone as well: by 0.015 (mean of three seeds).
     """
     gain = {}
     for name, anchors in ANCHORS.items():
@@ -629,5 +681,6 @@ def test_real_outliers_are_found(data_folder):
         print(f"{name:13s} {area:.3f}  anchors {anchors}  {'chosen on' if name in CHOSEN_ON else 'reported'}")
     reported = [v for name, v in gain.items() if name not in CHOSEN_ON]
     print(f"mean gain over the anchors: all {np.mean(list(gain.values())):.4f}, reported {np.mean(reported):.4f}")
-    assert np.mean(list(gain.values())) > 0
-    assert np.mean(reported) > -0.01
+    assert np.mean(list(gain.values())) > 0.03
+    assert np.mean(reported) > 0.01
+    assert min(gain.values()) > -0.03

@@ -54,7 +54,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
     model : estimator, optional
         Any model of unmix, or `Select` of one, fitted or not: clones of it are fitted. Densities (`score_samples`) and
         clusterings (`transform`) of scikit-learn for rows in memory. Not those of a precomputed matrix. By default
-        `RowDensity`: each column by itself and a mixture of four Gaussians.
+        `RowDensity`: each column by itself, a mixture of four Gaussians, and the distance to the tenth neighbour.
     cv : int, default=5
         Folds, each of which is scored by a model fitted to the others.
     alpha : float, default=0.05

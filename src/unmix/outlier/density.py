@@ -1,9 +1,10 @@
-"""The density behind `OutlierDetector()`: half of each column by itself, half of how the columns go together.
+"""The density behind `OutlierDetector()`: each column by itself, how columns go together, how near other rows are.
 
-    log s(x) = ½ log N(y | m, diag v) + ½ log Σ_k π_k N(y | μ_k, Σ_k),        y = (x − centre) / scale
+    log s(x) = ⅓ { log N(y | m, diag v) + log Σ_k π_k N(y | μ_k, Σ_k) + log f(y) },        y = (x − centre) / scale
 
 The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the second sees rows that no
-group of rows is like. (Their geometric mean is no normalised density, which scores do not need.)
+group of rows is like; the third, by the distance to the tenth neighbour, knows groups of any shape. (Their geometric
+mean is no normalised density, which scores do not need.)
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
 from unmix.mixture.gaussian import GaussianMixture
+from unmix.outlier.neighbours import Neighbours
 
 ROWS = 20  # for each component at least
 FAR = 5.0  # spreads beyond which a cell says nothing of its column's scale
@@ -28,26 +31,30 @@ OWN = 0.1  # added to the variances of scaled columns by themselves
 
 
 class RowDensity(DensityMixin, BaseEstimator):
-    """Geometric mean of a Gaussian with independent columns and of a Gaussian mixture, on scaled columns.
+    """Geometric mean of a Gaussian with independent columns, a Gaussian mixture and a neighbours' density.
 
-    A column's centre and scale are the mean and standard deviation of its cells after those further than 5 spreads
-    (quartile distance / 1.349) from the median were moved there. NaN means not observed.
+    All on scaled columns: centre and scale are the mean and standard deviation of a column's cells after those further
+    than 5 spreads (quartile distance / 1.349) from the median were moved there. NaN means not observed.
 
     Parameters
     ----------
     n_components : int, default=4
         Components of the mixture; fewer where there are not 20 rows for each.
+    n_neighbors : int, default=10
+        The neighbour whose distance counts; half of the rows where there are not twice as many. Of more than 4096
+        rows it is looked for in a sample of so many.
     reg_covar : float, default=0.01
-        Added to the mixture's variances, in units of the columns' own.
+        Added to the mixture's variances and the neighbour's squared distance per cell, in units of the columns'
+        variances.
     random_state : int, RandomState or None, default=None
-        Seed of the mixture's start.
+        Seed of the mixture's start and of the sample of neighbours.
 
     Attributes
     ----------
     center_, scale_ : ndarray of shape (d,)
         What columns are measured from, and in.
-    models_ : list of GaussianMixture
-        The two factors.
+    models_ : list
+        The three factors, with `score_samples` of scaled rows.
 
     Examples
     --------
@@ -61,17 +68,21 @@ class RowDensity(DensityMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reg_covar": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_components: int = 4, *, reg_covar: float = 0.01, random_state: Any = None) -> None:
+    def __init__(
+        self, n_components: int = 4, *, n_neighbors: int = 10, reg_covar: float = 0.01, random_state: Any = None
+    ) -> None:
         self.n_components = n_components
+        self.n_neighbors = n_neighbors
         self.reg_covar = reg_covar
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowDensity:
-        """Fit both factors.
+        """Fit the factors.
 
         Parameters
         ----------
@@ -99,6 +110,8 @@ class RowDensity(DensityMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # scores do not need the last digit
             self.models_ = [m.fit(self._scaled(x), sample_weight=w) for m in (own, whole)]
+        near = Neighbours(self.n_neighbors, self.reg_covar)
+        self.models_.append(near.fit(self._scaled(x), w, check_random_state(self.random_state).random_sample()))
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -173,8 +173,10 @@ def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
     metric, more = getattr(model, "metric", "euclidean"), getattr(model, "metric_params", None) or {}
     if hasattr(model, "kernel"):
         K = x if q.pairwise else model._kernel(model._parts_, x, x)
-        own = np.diagonal(K)
-        return np.sqrt(np.maximum(own[:, None] + own - 2 * K, 0.0)), "precomputed"
+        apart, own = -2.0 * K, np.diagonal(K)
+        apart += own[:, None]  # in place: there are n² of them
+        apart += own
+        return np.sqrt(np.maximum(apart, 0.0, out=apart), out=apart), "precomputed"
     if metric == "mahalanobis" and hasattr(model, "_metric"):
         return model._metric.enter(model._parts_.frame, Block(x)).x, "euclidean"
     if more or metric in ("mahalanobis", "seuclidean"):

@@ -1,0 +1,74 @@
+"""A density from the distance to the k-th neighbour, which knows the shape of no group.
+
+Of a row x and its k-th neighbour among the rows of the fit, the mean square of the differences of a cell is
+
+    q(x) = mean_j (x_j − x_(k),j)²  over the cells that both show
+
+and log f(x) = −½ d (1 + log 2π (q + r)), d the cells that x shows: f ∝ q^(−d/2), as a ball of that radius has k rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unmix.cluster.kmedoids import squares
+from unmix.engine.block import Block
+from unmix.engine.loop import distinct
+
+MOST = 4096  # rows of the fit that others are compared with
+APART = 2.0  # mean square of a cell's difference, of scaled columns: what rows that share no cell are apart
+
+
+class Neighbours:
+    """The weighted rows that a row is compared with; NaN means not observed."""
+
+    def __init__(self, k: float, floor: float) -> None:
+        self.k, self.floor = k, floor
+
+    def fit(self, x: np.ndarray, w: np.ndarray | None, offset: float) -> Neighbours:
+        """Keep the rows, equal ones merged; of many a sample, evenly by their weight from `offset` in [0, 1) on."""
+        blank = np.isnan(x).all(axis=1)
+        if blank.any() and not blank.all():  # they are near nobody
+            x, w = x[~blank], None if w is None else w[~blank]
+        whole = distinct(block(x)._replace(w=w))
+        weight = np.ones(len(whole.x)) if whole.w is None else whole.w
+        if len(weight) > MOST:
+            at = (offset + np.arange(MOST)) * (weight.sum() / MOST)
+            drawn = np.searchsorted(np.cumsum(weight), at, side="right").clip(0, len(weight) - 1)
+            rows, count = np.unique(drawn, return_counts=True)
+            whole = whole._replace(x=whole.x[rows], observed=None if whole.observed is None else whole.observed[rows])
+            weight = count.astype(np.float64)
+        self.rows, self.weight = whole, weight
+        return self
+
+    def score_samples(self, x: np.ndarray) -> np.ndarray:
+        """log f of each row; a row of the fit is a neighbour of its own."""
+        step = max(1, (1 << 22) // len(self.weight))
+        return np.concatenate([self._scores(x[a : a + step]) for a in range(0, len(x), step)])
+
+    def _scores(self, x: np.ndarray) -> np.ndarray:
+        new, old = block(x), self.rows
+        d = np.full(len(x), x.shape[1]) if new.observed is None else new.observed.sum(axis=1)
+        if new.observed is None and old.observed is None:
+            apart = squares(new.x, old.x) / x.shape[1]
+        else:
+            seen, known = (np.ones(b.x.shape) if b.observed is None else b.observed.astype(float) for b in (new, old))
+            shared = seen @ known.T
+            apart = np.where(shared > 0, squares(new.x, old.x, seen, known) / np.maximum(shared, 1), APART)
+        return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (self._kth(apart) + self.floor))))
+
+    def _kth(self, apart: np.ndarray) -> np.ndarray:
+        """The distance within which rows of weight k are, or half of all weight where that is less."""
+        k = min(self.k, self.weight.sum() / 2)
+        if (self.weight == 1).all():
+            i = int(np.ceil(k)) - 1
+            return np.partition(apart, i, axis=1)[:, i]
+        order = np.argsort(apart, axis=1)
+        enough = (np.cumsum(self.weight[order], axis=1) >= k * (1 - 1e-12)).argmax(axis=1)
+        return np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough]
+
+
+def block(x: np.ndarray) -> Block:
+    """Rows, and which cells are observed where some are not."""
+    nan = np.isnan(x)
+    return Block(np.where(nan, 0.0, x), None, None, ~nan) if nan.any() else Block(np.ascontiguousarray(x), None)
