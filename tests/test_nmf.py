@@ -13,7 +13,7 @@ from unmix.kernels.nmf_csr import LEAST, TILE, add_transposed_times, times
 from unmix.kernels.nmf_hals import hals, masked_hals, residual
 from unmix.kernels.nmf_kl import kl_rows
 from unmix.model import fit_together
-from unmix.nonneg.nmf import paced, parts, relaxed
+from unmix.nonneg.nmf import own_grams, paced, parts, relaxed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KL = {"beta_loss": "kullback-leibler", "solver": "mu"}
@@ -505,7 +505,9 @@ def test_masked_hals_is_hals_on_observed_cells():
     U, Z, x = rng.random((15, 3)), rng.random((20, 3)), rng.random((20, 15))
     seen = rng.random(x.shape) < 0.6
     out = Z.copy()
-    masked_hals(np.where(seen, x, 0), seen, U, 0.1, 0.2, out, 4, 0.0, 0.0)
+    C = np.where(seen, x, 0) @ U - 0.1
+    for part, G in own_grams(U, seen, 0.2):
+        masked_hals(G, C[part], out[part], 4, 0.0, 0.0)
     for i in range(20):
         H = U[seen[i]]
         twin = sweeps(H.T @ H + 0.2 * np.eye(3), (x[i, seen[i]] @ H - 0.1)[None], Z[i : i + 1], 4)

@@ -27,18 +27,7 @@ def hals(G, C, Z, sweeps, ratio, extra):
     move = np.empty(LANES, Z.dtype)
     live = np.empty(LANES, Z.dtype)
     for top in range(0, n, LANES):
-        m = min(LANES, n - top)
-        for j in range(k):
-            for i in range(m):
-                z[j, i] = Z[top + i, j]
-                c[j, i] = C[top + i, j]
-            for i in range(m, LANES):
-                z[j, i] = zero
-                c[j, i] = zero
-            for i in range(LANES):
-                origin[j, i] = z[j, i]
-        for i in range(LANES):
-            live[i] = 1
+        _enter(Z, C, top, z, c, origin, live)
         for sweep in range(sweeps):
             for i in range(LANES):
                 move[i] = zero
@@ -52,20 +41,47 @@ def hals(G, C, Z, sweeps, ratio, extra):
                     step = (max(zero, z[j, i] + slope[i] * inverse) - z[j, i]) * live[i]
                     z[j, i] += step
                     move[i] = max(move[i], abs(step) * root)
-            going = zero
-            for i in range(LANES):
-                if sweep == 0:
-                    first[i] = move[i]
-                if move[i] <= ratio * first[i]:
-                    live[i] = zero
-                going += live[i]
-            if going == 0:
+            if not _going(sweep, move, ratio, first, live):
                 break
         if extra > 0:
             _stretch(G, c, z, origin, extra, slope, move)
-        for j in range(k):
-            for i in range(m):
-                Z[top + i, j] = z[j, i]
+        _leave(Z, top, z)
+
+
+@inlined()
+def _enter(Z, C, top, z, c, origin, live):
+    """Rows from `top` on into the lanes; those that are left over are zero."""
+    m = min(LANES, len(Z) - top)
+    for j in range(len(z)):
+        for i in range(LANES):
+            z[j, i] = c[j, i] = 0
+        for i in range(m):
+            z[j, i], c[j, i] = Z[top + i, j], C[top + i, j]
+        for i in range(LANES):
+            origin[j, i] = z[j, i]
+    for i in range(LANES):
+        live[i] = 1
+
+
+@inlined()
+def _going(sweep, move, ratio, first, live):
+    """Whether a lane still moves by more than `ratio` times what it moved in the first sweep; the others stay."""
+    going = 0.0
+    for i in range(LANES):
+        if sweep == 0:
+            first[i] = move[i]
+        if move[i] <= ratio * first[i]:
+            live[i] = 0
+        going += live[i]
+    return going > 0
+
+
+@inlined()
+def _leave(Z, top, z):
+    """The lanes back into the rows."""
+    for j in range(len(z)):
+        for i in range(min(LANES, len(Z) - top)):
+            Z[top + i, j] = z[j, i]
 
 
 @inlined(FUSED)
@@ -127,64 +143,64 @@ def residual(G, C, Z):
     return (held + up * total / n).sum()
 
 
-@kernel(SUMS)
-def masked_hals(x, observed, U, l1, l2, Z, sweeps, ratio, extra):
-    """As `hals` where a row has its own G = Σ_j u_j u_jᵀ + l2 and c = Σ_j x_ij u_j − l1 over its observed cells j."""
-    n, d = x.shape
-    k = U.shape[1]
+@kernel(FUSED)
+def masked_hals(G, C, Z, sweeps, ratio, extra):
+    """As `hals` where every row has its own G: for each `LANES` rows their lower triangles, lane by lane."""
+    n, k = Z.shape
     zero = Z.dtype.type(0)
     half = Z.dtype.type(0.5)
-    T = np.empty((k, d), U.dtype)
-    v = np.empty(d, U.dtype)
-    G = np.empty((k, k), U.dtype)
-    c = np.empty(k, U.dtype)
-    z = np.empty(k, U.dtype)
-    y = np.empty(k, U.dtype)
-    for i in range(n):
-        m = 0
-        for j in range(d):
-            if observed[i, j]:
-                v[m] = x[i, j]
-                for q in range(k):
-                    T[q, m] = U[j, q]
-                m += 1
-        for q in range(k):
-            for p in range(q + 1):
-                s = zero
-                for t in range(m):
-                    s += T[q, t] * T[p, t]
-                G[q, p] = s
-                G[p, q] = s
-            s = zero
-            for t in range(m):
-                s += T[q, t] * v[t]
-            c[q] = s - l1
-            G[q, q] += l2
-            z[q] = Z[i, q]
-        first = zero
+    z = np.empty((k, LANES), Z.dtype)
+    c = np.zeros((k, LANES), Z.dtype)
+    origin = np.empty((k, LANES), Z.dtype)
+    middle = np.empty((k, LANES), Z.dtype)
+    slope = np.empty(LANES, Z.dtype)
+    first = np.empty(LANES, Z.dtype)
+    move = np.empty(LANES, Z.dtype)
+    live = np.empty(LANES, Z.dtype)
+    for top in range(0, n, LANES):
+        own = G[top // LANES]
+        _enter(Z, C, top, z, c, origin, live)
         for sweep in range(sweeps):
-            move = zero
-            for q in range(k):
-                if G[q, q] > 0:
-                    s = c[q]
-                    for p in range(k):
-                        s -= G[q, p] * z[p]
-                    new = max(zero, z[q] + s / G[q, q])
-                    move = max(move, abs(new - z[q]) * np.sqrt(G[q, q]))
-                    z[q] = new
-            if sweep == 0:
-                first = move
-            if move <= ratio * first:
+            for i in range(LANES):
+                move[i] = zero
+            for j in range(k):
+                _own_descent(own, c, z, j, slope)
+                diagonal = j * (j + 3) // 2
+                for i in range(LANES):
+                    g = own[diagonal, i]
+                    step = max(zero, z[j, i] + slope[i] / g) - z[j, i] if g > 0 else zero
+                    step *= live[i]
+                    z[j, i] += step
+                    move[i] = max(move[i], abs(step) * np.sqrt(g))
+            if not _going(sweep, move, ratio, first, live):
                 break
-        gain = zero
-        for q in range(k):
-            y[q] = max(zero, z[q] + extra * (z[q] - Z[i, q]))
-        for q in range(k):
-            s = c[q]
-            for p in range(k):
-                s -= half * G[q, p] * (y[p] + Z[i, p])
-            gain += (y[q] - Z[i, q]) * s
-        for q in range(k):
-            z[q] = y[q] if gain >= 0 else z[q]
-        for q in range(k):
-            Z[i, q] = z[q]
+        if extra > 0:  # as in `_stretch`
+            for i in range(LANES):
+                move[i] = zero
+            for j in range(k):
+                for i in range(LANES):
+                    middle[j, i] = half * (max(zero, z[j, i] + extra * (z[j, i] - origin[j, i])) + origin[j, i])
+            for j in range(k):
+                _own_descent(own, c, middle, j, slope)
+                for i in range(LANES):
+                    move[i] += (middle[j, i] - origin[j, i]) * slope[i]
+            for j in range(k):
+                for i in range(LANES):
+                    if move[i] >= 0:
+                        z[j, i] = max(zero, z[j, i] + extra * (z[j, i] - origin[j, i]))
+        _leave(Z, top, z)
+
+
+@inlined(FUSED)
+def _own_descent(G, c, z, j, out):
+    """Set out = c_j − G_j z for every lane, each with its own G."""
+    base = j * (j + 1) // 2
+    for i in range(LANES):
+        out[i] = c[j, i]
+    for q in range(j):
+        for i in range(LANES):
+            out[i] -= G[base + q, i] * z[q, i]
+    for q in range(j, len(z)):
+        below = q * (q + 1) // 2 + j
+        for i in range(LANES):
+            out[i] -= G[below, i] * z[q, i]

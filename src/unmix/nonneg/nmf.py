@@ -32,7 +32,7 @@ and s₂.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -51,6 +51,7 @@ RELAX = 0.9  # how far a multiplicative step goes on towards the neutral step s�
 FLOOR = 1e-15  # share of a row's or part's total that a multiplicative step leaves, so that it can grow again
 EPS = float(np.finfo(float).eps)
 USUAL = 2.0**20  # data within this factor of one are taken as they are, without a copy in other units
+CHUNK, KEPT = 1 << 17, 1 << 22  # numbers that a step on rows with holes makes for some rows, and for some columns
 MOST = 1e30  # a penalty that leaves nothing of data of usual size
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
 
@@ -380,7 +381,8 @@ class NMF(Model):
         if b.observed is None:
             hals(U.gram + real(l2) * np.eye(len(U.gram), dtype=x.dtype), C - real(l1), z, *tail)
         else:
-            masked_hals(np.ascontiguousarray(x), b.observed, loads, real(l1), real(l2), z, *tail)
+            for part, G in own_grams(loads, b.observed, l2):
+                masked_hals(G, C[part] - real(l1), z[part], *tail)
         return z, C
 
     def _squares(self, U: Parts, b: Block, effort: Effort, l1: float, l2: float) -> tuple[np.ndarray, Stats]:
@@ -519,6 +521,35 @@ def times(x: Any, loads: np.ndarray) -> np.ndarray:
     out = np.empty((x.shape[0], loads.shape[1]), x.dtype)
     nmf_csr.times(x.data, x.indices, x.indptr, loads, out)
     return out
+
+
+def own_grams(loads: np.ndarray, observed: np.ndarray, l2: float) -> Iterator[tuple[slice, np.ndarray]]:
+    """For some rows after the other Σ_j u_j u_jᵀ + l2 over the columns j that a row shows, as `masked_hals` takes it.
+
+    It is the product of all u_j u_jᵀ and of 1 where a cell was seen, else 0: nothing cancels.
+    """
+    from unmix.kernels.nmf_hals import LANES
+
+    (n, d), k, real = observed.shape, loads.shape[1], loads.dtype
+    row, column = np.tril_indices(k)
+    rows = max(1, CHUNK // (len(row) * LANES)) * LANES
+    wide = max(1, KEPT // len(row))  # columns whose u_j u_jᵀ are made at a time
+
+    def pairs(a: int) -> np.ndarray:
+        some = np.ascontiguousarray(loads[a : a + wide].T)
+        return some[row] * some[column]
+
+    first = pairs(0)
+    for top in range(0, n, rows):
+        some = observed[top : top + rows]
+        seen = np.zeros((-(-len(some) // LANES) * LANES, d), real)
+        seen[: len(some)] = some
+        seen = seen.reshape(-1, LANES, d).transpose(0, 2, 1)
+        G = first @ seen[:, :wide]
+        for a in range(wide, d, wide):
+            G += pairs(a) @ seen[:, a : a + wide]
+        G[:, row == column] += real.type(l2)
+        yield slice(top, top + rows), G
 
 
 def transposed_times(x: Any, z: np.ndarray) -> np.ndarray:
