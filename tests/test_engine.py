@@ -14,16 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import skeleton
 from sklearn.exceptions import ConvergenceWarning
 
 import unmix
 from unmix.engine import layout, tree
 from unmix.engine.accelerate import Accelerator
-from unmix.engine.block import Local
+from unmix.engine.block import Block, Local
 from unmix.engine.config import Settings
 from unmix.engine.layout import Shape
-from unmix.engine.loop import flat, unflat
+from unmix.engine.loop import distinct, flat, unflat
 from unmix.engine.runners import Store
 from unmix.io import pack
 
@@ -570,3 +571,17 @@ def test_new_rows_must_have_the_names_of_the_old(problem):
         model.transform(dd.from_pandas(frame[["c", "b", "a"]], npartitions=2))
     with pytest.raises(ValueError, match="same columns in the same order"):
         model.fit(lambda: iter([frame[:100], frame[["c", "b", "a"]][100:]]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_distinct_rows_are_those_of_numpy_where_rounding_hides_a_column(kind):
+    rng = np.random.default_rng(0)
+    X = np.c_[np.full(200, 1.7e12), rng.integers(0, 9, 200) * 1e-5, rng.integers(0, 2, 200) * 1e-7]
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    found = [distinct(Block(kind(X[rng.permutation(200)]))) for _ in range(3)]
+    for b in found:
+        x = b.x if isinstance(b.x, np.ndarray) else b.x.toarray()
+        assert np.array_equal(x, found[0].x if isinstance(b.x, np.ndarray) else found[0].x.toarray())
+        order = np.lexsort(x.T[::-1])
+        np.testing.assert_array_equal(x[order], rows)
+        np.testing.assert_array_equal(b.w[order], counts)

@@ -438,3 +438,17 @@ def test_a_swap_whose_gain_is_rounding_is_taken_back():
         assert settled
         assert (np.diff(losses) <= 0).all()
         assert losses[-1] == pytest.approx(loss_of(D, found))
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_equal_rows_are_one_row_however_much_a_column_dwarfs_the_others(blank):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        small = np.c_[np.zeros(60), rng.integers(0, 12, 60), rng.integers(0, 2, 60)].astype(float)
+        if blank:
+            small[rng.random(60) < 0.2, 2] = np.nan
+        large = small + np.array([1e17, 0, 0])
+        plain = KMedoids(4, init=[0, 1, 2, 3]).fit(small)
+        assert KMedoids(4, init=[0, 1, 2, 3]).fit(large).inertia_ == pytest.approx(plain.inertia_, rel=1e-9)
+        one, two = (KMedoids(4, random_state=0).fit(large[rng.permutation(60)]).inertia_ for _ in range(2))
+        assert one == pytest.approx(two, rel=1e-9)

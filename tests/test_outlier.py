@@ -457,6 +457,11 @@ def test_benjamini_hochberg_against_scipy():
         np.testing.assert_array_equal(benjamini_hochberg(p, 0.1), false_discovery_control(p) <= 0.1)
     assert not benjamini_hochberg(np.ones(4), 0.5).any()
     assert benjamini_hochberg(np.empty(0), 0.5).shape == (0,)
+    p = np.array([[0.001, 0.5, np.nan], [0.9, np.nan, 0.04]])
+    assert benjamini_hochberg(p, 0.1).tolist() == [[True, False, False], [False, False, True]]
+    assert benjamini_hochberg(p[:1], 0.1).tolist() == [[True, False, False]]
+    with pytest.raises(ValueError, match=r"p has values from 0\.1 to 2\.0"):
+        benjamini_hochberg([0.1, 2.0], 0.1)
 
 
 # ---------------------------------------------------------------- the detector
@@ -595,6 +600,11 @@ def test_the_default_density_by_hand():
     np.testing.assert_allclose(model.score_samples(X), (own + whole + near) / 3)
     weighted = RowDensity(random_state=0).fit(np.r_[X, X + 50], sample_weight=np.repeat([1.0, 0.0], 15))
     np.testing.assert_allclose(weighted.score_samples(X), model.score_samples(X))
+    for weight in (np.ones(2), -np.ones(15)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            RowDensity().fit(X, sample_weight=weight)
+    with pytest.raises(ValueError, match="X has 1 features, but RowDensity is expecting 2"):
+        model.score_samples(X[:, :1])
 
 
 def neighbours(X, k, floor=0.0, w=None):
@@ -625,6 +635,9 @@ def test_neighbours_count_by_weight_whatever_their_order():
     plain = neighbours(X, 5).score_samples(new)
     np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).score_samples(new), plain)
     np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).score_samples(new), plain)
+    shares = rng.random(60) / 60
+    expected = neighbours(X, 5, w=shares * (60 / shares.sum())).score_samples(new)
+    np.testing.assert_allclose(neighbours(X, 5, w=shares).score_samples(new), expected)
     equal = neighbours(np.ones((30, 2)), 5, 0.01).score_samples(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
     assert equal[0] > equal[1] > -np.inf
     assert equal[2] == 0
@@ -635,13 +648,13 @@ def test_neighbours_in_a_sample_say_what_all_would():
     rng = np.random.default_rng(29)
     X, new = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
     sampled = neighbours(X, 10)
-    assert sampled.weight.sum() == 4096 == len(sampled.rows.x)
-    all_rows = NearestNeighbors(n_neighbors=49).fit(X).kneighbors(new)[0][:, 48]  # 10 of 4096
+    assert sampled.weight.sum() == 2048 == len(sampled.rows.x)
+    all_rows = NearestNeighbors(n_neighbors=98).fit(X).kneighbors(new)[0][:, 97]  # 10 of 2048
     expected = -(1 + np.log(2 * np.pi * (all_rows**2 / 2)))
     assert np.corrcoef(sampled.score_samples(new), expected)[0, 1] > 0.95
     heavy = neighbours(X, 10, w=np.where(X[:, 0] > 0, 100.0, 1.0))
-    assert 0.98 < heavy.weight[heavy.rows.x[:, 0] > 0].sum() / 4096 < 0.995
-    assert heavy.weight.sum() == 4096
+    assert 0.98 < heavy.weight[heavy.rows.x[:, 0] > 0].sum() / 2048 < 0.995
+    assert heavy.weight.sum() == 2048
 
 
 @parametrize_with_checks(

@@ -333,3 +333,11 @@ def test_the_unit_of_the_data_does_not_matter(c, dtype):
     assert error(other.low_rank_ / c + other.sparse_ / c, scaled / c) < 1e-6
     np.testing.assert_allclose(other.transform(scaled) / c, one.transform(X.astype(dtype)), atol=1e-4)
     np.testing.assert_allclose(other.score(scaled) / c, one.score(X.astype(dtype)), rtol=1e-5)
+
+
+def test_a_fit_without_a_part_gives_the_centre_back():
+    X = np.random.default_rng(0).normal(size=(40, 1)) ** 2
+    model = RobustPCA().fit(np.zeros((40, 3)))
+    assert model.transform(np.ones((4, 3))).shape == (4, 0)
+    np.testing.assert_array_equal(model.inverse_transform(np.ones((4, 0))), np.zeros((4, 3)))
+    assert unmix.select(RobustPCA(), X, [1], random_state=0).k == 1

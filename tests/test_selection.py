@@ -589,3 +589,19 @@ def test_warm_starts_never_make_it_worse():
     for model in (unmix.KMeans(), unmix.GaussianMixture(tol=1e-6)):
         answer = quietly(unmix.select, model, X, range(1, 8), random_state=0)
         assert (np.diff(answer.columns["objective"]) < 1e-9).all()
+
+
+@pytest.mark.parametrize("model", [unmix.NMF(), unmix.PCA(), unmix.KMeans(), unmix.RobustPCA()])
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_hidden_cells_of_columns_that_do_not_vary(model, value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too few different rows
+        assert unmix.select(model, np.full((30, 4), value), range(1, 4), criterion="entries", random_state=0).k == 1
+
+
+def test_a_start_that_names_rows_is_for_these_rows_alone():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = unmix.KMedoids(3, init=[0, 1, 59])
+    assert unmix.select(model, X, [3], criterion="stability", random_state=0).k == 1
+    with pytest.raises(ValueError, match=r"init of KMedoids belongs to rows of X.*by name"):
+        unmix.validate.stability(model, X)

@@ -477,8 +477,10 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         X : ndarray of shape (n, d)
         """
         check_is_fitted(self)
-        source = as_source(X)
         wanted = self._n_features_out
+        if wanted == 0 and np.shape(X)[1:] == (0,):  # a fit without a part
+            return self.decode(self._parts_, np.asarray(X))
+        source = as_source(X)
         if source.d != wanted:
             raise ValueError(f"X has {source.d} columns, but inverse_transform needs the {wanted} that transform gives")
         U = tree.settle(self._parts_, source.dtype)

@@ -11,7 +11,7 @@ each cluster the row with the least Σ w D within it; it is cheaper and ends soo
 A swap needs all pairs of rows, so no block of rows has statistics that would give the next medoids: the iterations are
 inside `solve`, on single-precision distances (half the traffic). Labels and loss come from differences x − m in double
 precision. Equal rows are merged, and looked at in an order of their own: the fit does not depend on the order of the
-rows. With given first medoids it is the order of X, as in FasterPAM.
+rows. With given first medoids it is the order of X (of equal rows the first counts), as in FasterPAM.
 
 Where the matrix is beyond the memory budget, medoids are found in several samples of the rows, each with the best
 medoids so far; all rows decide which are best (as CLARA, Kaufman & Rousseeuw 1990).
@@ -104,8 +104,8 @@ class KMedoids(ClusterMixin, Model):
         Swaps until none helps; or rows to medoids and medoids to clusters in turn (Voronoi iteration).
     init : {"k-medoids++", "build", "random"} or array of int of shape (n_clusters,), default="k-medoids++"
         First medoids: rows drawn far apart; PAM's greedy choice (the best first row, then each time the row that helps
-        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X: rows are then looked at
-        in the order of X.
+        most: slow, and FasterPAM hardly needs it); rows drawn at random; or these rows of X: then, unless there are
+        samples, rows are looked at in the order of X.
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
@@ -285,24 +285,22 @@ class KMedoids(ClusterMixin, Model):
         else:
             whole = distinct(Block(x, w))
         n, K = whole.x.shape[0], self.n_clusters
-        order, first = rng.permutation(n), None
-        if not isinstance(self.init, str):  # rows as they stand in X: the fit is that of the matrix of their distances
-            place = find(whole.x, whole.observed, x)
-            place[place < 0] = n  # of no weight, or without a cell
-            kept, at = np.unique(place, return_index=True)
-            order = kept[np.argsort(at)]
-            order = order[order < n]
-            first = np.append(np.argsort(order), n)[place[np.asarray(self.init)]]
-            if (first == n).any():
-                raise ValueError(UNWEIGHTED)
+        most, given = int(np.sqrt(get_config().budget / 4)), not isinstance(self.init, str)
+        order = rng.permutation(n)
+        if given and n <= most:  # as the rows stand in X, equal ones where the first does
+            place, at = np.unique(find(whole.x, whole.observed, x), return_index=True)
+            order = place[np.argsort(at)]
+            order = order[order >= 0]  # −1: of no weight, or without a cell
         rows, seen = whole.x[order], None if whole.observed is None else whole.observed[order]
         weight = np.ones(n) if whole.w is None else whole.w[order]
+        first = find(rows, seen, x[np.asarray(self.init)]) if given else None
+        if first is not None and (first < 0).any():
+            raise ValueError(UNWEIGHTED)
         U, points, unit = self._geometry(rows, seen, weight)
         if n <= K:
             index, losses, done = np.arange(K) % n, np.zeros(1), True
             return self._chosen(U, rows, seen, index)._replace(losses=losses, settled=done, distinct=n)
         scaled = U._replace(far=U.far * unit)
-        most = int(np.sqrt(get_config().budget / 4))
         if n <= most:
             D, scale = self._matrix(scaled, points, seen)
             index, losses, done = self._best(D, weight, first, rng)

@@ -469,18 +469,39 @@ def distinct(b: Block) -> Block:
     if observed is not None:
         key = key + (observed * generator(1, "order").normal(size=x.shape[1])).sum(axis=1)
     order = np.argsort(key, kind="stable")
-    rows, x = rows[order], x[order]
-    new = np.ones(len(rows), bool)
+    new = unlike_the_last(x, observed, order)
+    if (new[1:] & (key[order][1:] == key[order][:-1])).any():  # rounding took unequal rows for equal: look at the cells
+        order = np.lexsort([*cells_in_order(x, observed), key])
+        new = unlike_the_last(x, observed, order)
+    w = np.add.reduceat(weight[rows[order]], np.flatnonzero(new))
+    order = order[new]
+    return Block(x[order], None if (w == 1).all() else w, None, None if observed is None else observed[order])
+
+
+def unlike_the_last(x: Any, observed: np.ndarray | None, order: np.ndarray) -> np.ndarray:
+    """Whether a row differs from the one before it, in this order."""
+    out, x = np.ones(len(order), bool), x[order]
     if sp.issparse(x):
-        new[1:] = abs(x[1:] - x[:-1]).sum(axis=1) > 0
+        out[1:] = abs(x[1:] - x[:-1]).sum(axis=1) > 0
     else:
-        new[1:] = (x[1:] != x[:-1]).any(axis=1)
+        out[1:] = (x[1:] != x[:-1]).any(axis=1)
     if observed is not None:
         observed = observed[order]
-        new[1:] |= (observed[1:] != observed[:-1]).any(axis=1)
-        observed = observed[new]
-    w = np.add.reduceat(weight[rows], np.flatnonzero(new))
-    return Block(x[new], None if (w == 1).all() else w, None, observed)
+        out[1:] |= (observed[1:] != observed[:-1]).any(axis=1)
+    return out
+
+
+def cells_in_order(x: Any, observed: np.ndarray | None) -> list[np.ndarray]:
+    """Keys by which just equal rows are equal: the cells; of CSR rows the rank of their bytes."""
+    if not sp.issparse(x):
+        return [*x.T, *([] if observed is None else observed.T)]
+    x = x.copy()
+    x.sum_duplicates()
+    x.eliminate_zeros()
+    ends = zip(x.indptr[:-1], x.indptr[1:], strict=True)
+    rows = [x.indices[a:b].tobytes() + x.data[a:b].tobytes() for a, b in ends]
+    rank = {row: i for i, row in enumerate(sorted(set(rows)))}
+    return [np.array([rank[row] for row in rows])]
 
 
 def mean(b: Block) -> np.ndarray:

@@ -402,14 +402,14 @@ def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
 
     Parameters
     ----------
-    p : array of shape (n,)
-        The p-values.
+    p : array
+        The p-values, of rows or of cells: all are one family. NaN is none.
     alpha : float
         The level.
 
     Returns
     -------
-    rejected : ndarray of bool of shape (n,)
+    rejected : ndarray of bool of the shape of p
 
     Examples
     --------
@@ -418,6 +418,8 @@ def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
     [True, True, False, False]
     """
     p = np.asarray(p, dtype=np.float64)
-    n = len(p)
-    passed = np.flatnonzero(np.sort(p) <= alpha * np.arange(1, n + 1) / n)
-    return p <= np.sort(p)[passed[-1]] if len(passed) else np.zeros(n, bool)
+    known = np.sort(p[~np.isnan(p)])
+    if len(known) and not (known[0] >= 0 and known[-1] <= 1):
+        raise ValueError(f"p has values from {known[0]} to {known[-1]}: give p-values, which are between 0 and 1")
+    passed = known[known <= alpha * np.arange(1, len(known) + 1) / max(len(known), 1)]
+    return p <= passed[-1] if len(passed) else np.zeros(p.shape, bool)

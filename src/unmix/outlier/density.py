@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
@@ -41,8 +41,8 @@ class RowDensity(DensityMixin, BaseEstimator):
     n_components : int, default=4
         Components of the mixture; fewer where there are not 20 rows for each.
     n_neighbors : int, default=10
-        The neighbour whose distance counts; half of the rows where there are not twice as many. Of more than 4096
-        rows it is looked for in a sample of so many.
+        The neighbour whose distance counts; half of the rows where there are not twice as many. Of more than 2048
+        rows it is looked for in a sample of so many, with each of which every scored row is compared.
     reg_covar : float, default=0.01
         Added to the mixture's variances and the neighbour's squared distance per cell, in units of the columns'
         variances.
@@ -99,8 +99,9 @@ class RowDensity(DensityMixin, BaseEstimator):
         """
         self._validate_params()
         x = self._rows(X)
-        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if w is not None:
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, x, ensure_non_negative=True)
             x, w = x[w > 0], w[w > 0]
         self.n_features_in_ = x.shape[1]
         self.center_, self.scale_ = scales(x)
@@ -127,7 +128,10 @@ class RowDensity(DensityMixin, BaseEstimator):
         log_density : ndarray of shape (n,)
         """
         check_is_fitted(self)
-        y = self._scaled(self._rows(X))
+        x = self._rows(X)
+        if x.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {x.shape[1]} features, but RowDensity is expecting {self.n_features_in_} features")
+        y = self._scaled(x)
         return np.asarray(np.mean([m.score_samples(y) for m in self.models_], axis=0, dtype=np.float64))
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from unmix.cluster.kmedoids import squares
 from unmix.engine.block import Block
 from unmix.engine.loop import distinct
 
-MOST = 4096  # rows of the fit that others are compared with
+MOST = 2048  # rows of the fit that others are compared with
 APART = 2.0  # mean square of a cell's difference, of scaled columns: what rows that share no cell are apart
 
 
@@ -30,6 +30,8 @@ class Neighbours:
         blank = np.isnan(x).all(axis=1)
         if blank.any() and not blank.all():  # they are near nobody
             x, w = x[~blank], None if w is None else w[~blank]
+        if w is not None and w.sum() < len(w):  # shares: as if they were of so many rows
+            w = w * (len(w) / w.sum())
         whole = distinct(block(x)._replace(w=w))
         weight = np.ones(len(whole.x)) if whole.w is None else whole.w
         if len(weight) > MOST:
@@ -50,22 +52,25 @@ class Neighbours:
         new, old = block(x), self.rows
         d = np.full(len(x), x.shape[1]) if new.observed is None else new.observed.sum(axis=1)
         if new.observed is None and old.observed is None:
-            apart = squares(new.x, old.x) / x.shape[1]
+            q = self._kth(squares(new.x, old.x)) / x.shape[1]
         else:
             seen, known = (np.ones(b.x.shape) if b.observed is None else b.observed.astype(float) for b in (new, old))
             shared = seen @ known.T
-            apart = np.where(shared > 0, squares(new.x, old.x, seen, known) / np.maximum(shared, 1), APART)
-        return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (self._kth(apart) + self.floor))))
+            q = self._kth(np.where(shared > 0, squares(new.x, old.x, seen, known) / np.maximum(shared, 1), APART))
+        return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))))
 
     def _kth(self, apart: np.ndarray) -> np.ndarray:
         """The distance within which rows of weight k are, or half of all weight where that is less."""
-        k = min(self.k, self.weight.sum() / 2)
+        k = min(self.k, self.weight.sum() / 2) * (1 - 1e-12)
+        many = int(np.ceil(k / self.weight.min()))  # rows that are enough at any weight
         if (self.weight == 1).all():
-            i = int(np.ceil(k)) - 1
-            return np.partition(apart, i, axis=1)[:, i]
-        order = np.argsort(apart, axis=1)
-        enough = (np.cumsum(self.weight[order], axis=1) >= k * (1 - 1e-12)).argmax(axis=1)
-        return np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough]
+            return np.partition(apart, many - 1, axis=1)[:, many - 1]
+        some = np.broadcast_to(np.arange(len(self.weight)), apart.shape)
+        some = np.argpartition(apart, many, axis=1)[:, :many] if many < len(self.weight) else some
+        near = np.take_along_axis(apart, some, axis=1)
+        order = np.argsort(near, axis=1)
+        total = np.cumsum(np.take_along_axis(self.weight[some], order, axis=1), axis=1)
+        return np.take_along_axis(near, order, axis=1)[np.arange(len(apart)), (total >= k).argmax(axis=1)]
 
 
 def block(x: np.ndarray) -> Block:

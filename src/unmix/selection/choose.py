@@ -437,7 +437,7 @@ def _at(q: Question, k: int) -> Any:
     """The fitted model of k parts."""
     if k in q.ks:
         return q.models[q.ks.index(k)]
-    model = q.sized(k)
+    model = q.sized(k).set_params(**q.free)
     fit_together([model], q.source, [q.w], [q.seed])
     return model
 

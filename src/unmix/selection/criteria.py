@@ -114,9 +114,12 @@ def entries(q: Question) -> Score:
         fit_together(models, masked, [q.w] * len(models), [q.seed] * len(models))
         mean = np.nansum(masked * w, axis=0) / np.maximum((w * ~np.isnan(masked)).sum(axis=0), 1e-300)
         total = float((w * (np.where(out, x, 0) - mean) ** 2)[out].sum())
+        size = float((w * np.where(out, x, 0) ** 2).sum())
+        total = max(total, 1e-12 * size) or 1.0  # columns may not vary
         for i, m in enumerate(models):
             guess = np.asarray(m.inverse_transform(m.transform(masked)), dtype=np.float64)
-            runs[f, i] = float((w * (np.where(out, x, 0) - guess) ** 2)[out].sum()) / total
+            error = float((w * (np.where(out, x, 0) - guess) ** 2)[out].sum())
+            runs[f, i] = error / total if error > 1e-20 * size else 0.0  # less is rounding
     return _mean(runs)
 
 
@@ -130,7 +133,7 @@ def stability(q: Question) -> Score:
     value, error = np.full(len(q.ks), np.nan), np.zeros(len(q.ks))
     for i, k in enumerate(q.ks):
         if 1 < k <= len(x) // 2:
-            s = measure(q.sized(k), x, method="transfer", random_state=q.seed)
+            s = measure(q.sized(k).set_params(**q.free), x, method="transfer", random_state=q.seed)
             value[i], error[i] = -s.score, s.se
     return Score(value, error)
 

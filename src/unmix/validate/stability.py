@@ -164,6 +164,10 @@ def _check(model: Any, source: Source, method: str, n: Any, fraction: Any, noise
         raise ValueError(f"noise={noise!r} is for method='pairs': 'transfer' perturbs by splitting the rows")
     if noise is not None and not (0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}: give a share of each column's standard deviation, 0 or more")
+    init: Any = getattr(model, "init", "")
+    if np.ndim(init) == 1:
+        name = type(model).__name__
+        raise ValueError(f"init of {name} belongs to rows of X, and subsamples have others: give a start by name")
     if _pairwise(model):
         name = type(model).__name__
         if source.n != source.d:
