@@ -51,12 +51,19 @@ class KMedoidsCase(Case):
 
     @contestant("kmedoids", needs="kmedoids", note="distances by scikit-learn, as its estimator computes them")
     def kmedoids(self, data, goal):
+        return self._theirs(data, n_cpu=1)
+
+    @contestant("kmedoids threads", needs="kmedoids", note="looks at rows in random order, and ends where that leads")
+    def threads(self, data, goal):
+        return self._theirs(data, n_cpu=-1, random_state=0)
+
+    def _theirs(self, data: Any, **settings: Any) -> Any:
         import kmedoids
         from sklearn.metrics import pairwise_distances
 
         X, D, first = data
         start = first.astype(np.uint64)
-        return lambda: kmedoids.fasterpam(pairwise_distances(X) if D is None else D, start), _theirs
+        return lambda: kmedoids.fasterpam(pairwise_distances(X) if D is None else D, start, **settings), _theirs
 
 
 def _ours(m: Any) -> dict[str, Any]:
@@ -76,8 +83,8 @@ def _cases():
                 yield KMedoidsCase(
                     f"kmedoids-{d}-{'clustered' if clustered else 'plain'}-{'given' if given else 'computed'}",
                     f"KMedoids, FasterPAM, 10k×{d}, K={K}, {what}",
-                    Quality("loss", slack=1e-6),
-                    (Target(2, ("kmedoids",)),),
+                    Quality("loss", slack=1e-3),  # for their random order: ours is that of "kmedoids", see the tests
+                    (Target(2, ("kmedoids", "kmedoids threads")),),
                     "kmedoids",
                     (),
                     (n, d, K),
