@@ -341,3 +341,14 @@ def test_a_fit_without_a_part_gives_the_centre_back():
     assert model.transform(np.ones((4, 3))).shape == (4, 0)
     np.testing.assert_array_equal(model.inverse_transform(np.ones((4, 0))), np.zeros((4, 3)))
     assert unmix.select(RobustPCA(), X, [1], random_state=0).k == 1
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [(np.float64, 1e-300), (np.float32, 1e-30)])
+def test_scores_of_a_row_whose_cells_differ_by_all_orders_of_magnitude(dtype, tiny):
+    X = np.array([[1.0, 0, 1, 0], [1e12, 0, 1, tiny]], dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rough scores
+        model = RobustPCA(1, max_iter=5).fit(X)
+        scores = model.transform(X)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(model.inverse_transform(scores)).all()

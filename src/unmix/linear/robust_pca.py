@@ -295,7 +295,8 @@ class RobustPCA(Model):
         scores: np.ndarray = np.zeros((len(b.x), len(V)), b.x.dtype)
         if not len(V):
             return scores
-        size = medians(b).astype(b.x.dtype)
+        largest = np.abs(b.x).max(axis=1) * np.finfo(b.x.dtype).eps ** 2  # in units of it squares stay within range
+        size = np.maximum(medians(b), largest).astype(b.x.dtype)
         unit = np.ldexp(np.ones_like(size), np.frexp(size)[1] - 1)[:, None]
         x, one, seen, cut = b.x / unit, b.x.dtype.type(1), mask(b), START * size / unit[:, 0]
         ratio, m, no = np.ones_like(cut), np.clip(x, -cut[:, None], cut[:, None]), np.empty((0, 0), x.dtype)
