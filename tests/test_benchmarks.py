@@ -38,7 +38,7 @@ class Toy(Case):
 
     @contestant("slow")
     def slow(self, data, goal):
-        return lambda: time.sleep(0.3), lambda out: {"error": 1.0, "passes": 7}
+        return lambda: time.sleep(2.0), lambda out: {"error": 1.0, "passes": 7}
 
     @contestant("poor")
     def poor(self, data, goal):
@@ -61,7 +61,8 @@ def test_measures_time_memory_and_quality():
     report = case.measure("full", repeat=2)
     rows = {r[0]: dict(zip(report.head, r, strict=True)) for r in report.rows}
     assert list(rows) == ["unmix", "slow", "poor", "absent", "broken"]
-    assert 0.05 <= float(rows["unmix"]["best s"]) < 0.25 <= float(rows["slow"]["best s"])
+    assert 0.05 <= float(rows["unmix"]["best s"]) < 1  # far from both on a busy machine too
+    assert float(rows["slow"]["best s"]) >= 2
     if rows["unmix"]["peak MB"] != "–":
         assert 39 <= float(rows["unmix"]["peak MB"]) < 60
         assert float(rows["slow"]["peak MB"]) < 10
