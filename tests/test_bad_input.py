@@ -13,7 +13,7 @@ import unmix
 
 MODELS = unmix.models()
 every = pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS.keys())
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = pytest.mark.filterwarnings("ignore")  # hostile data: what is asked is that they are fitted or refused
 
 
 def problem(cls):
@@ -213,7 +213,7 @@ def test_whatever_comes_is_fitted_or_refused_in_words(cls, data):
     if "max_iter" in model.get_params():
         model.set_params(max_iter=5)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # five passes do not converge
         try:
             model.fit(X)
         except ValueError as e:

@@ -24,7 +24,7 @@ def groups(n=400, d=3, K=3, gap=3.0, seed=0):
 
 def quiet_fit(model, X, **kwargs):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few passes, or parts that collapse on purpose
         return model.fit(X, **kwargs)
 
 

@@ -90,7 +90,7 @@ def test_closing_pass_makes_labels_loss_and_parts_agree(problem):
     model, X, _ = problem
     model.set_params(max_iter=2, n_init=1, tol=0.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # two passes do not converge
         model.fit(X)
     gaps = ((X[:, None] - model.components_) ** 2).sum(2)
     assert np.array_equal(model.labels_, gaps.argmin(1))
@@ -315,7 +315,7 @@ class Remembers(Prototypes):
 def test_z_is_kept_beside_its_block_in_memory_or_on_disk(problem, budget):
     _, X, _ = problem
     with unmix.config(block_rows=20, memory_budget=budget), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # five passes do not converge
         model = Remembers(3, max_iter=5, tol=0.0, random_state=0)
         z = model._fit(X, None, collect=True).z
     start = (np.arange(300) // 20) * 20
@@ -405,7 +405,7 @@ def test_a_dask_worker_that_dies_costs_a_recomputation_and_no_bit(problem):
     X = np.abs(np.random.default_rng(0).normal(size=(4000, 20)))
     model = unmix.NMF(4, init="random", tol=0.0, max_iter=40, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # tol=0 does not converge
         with unmix.config(block_rows=100):
             truth = pickle.loads(pickle.dumps(model)).fit(X)
         with (

@@ -34,7 +34,7 @@ def planted(n=800, d=15, k=3, seed=0):
     return W, noise, X
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the peer may not converge
 @pytest.mark.parametrize("name", SETS)
 def test_likelihood_is_no_smaller_than_the_peers(name):
     load, k = SETS[name]
@@ -233,7 +233,7 @@ def test_csr_weights_float32_and_batches():
     assert np.isfinite(online.score(X))
 
 
-@pytest.mark.filterwarnings("ignore:.*Heywood")
+@pytest.mark.filterwarnings("ignore:.*Heywood")  # said of limits on purpose
 def test_limits():
     _, _, X = planted(n=100, d=5, k=2)
     none = FactorAnalysis(0).fit(X)

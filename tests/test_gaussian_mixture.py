@@ -48,7 +48,7 @@ def start(X, K, kind, seed=0):
 
 def quiet_fit(model, X, **kwargs):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few passes, or parts that collapse on purpose
         return model.fit(X, **kwargs)
 
 

@@ -18,7 +18,7 @@ from unmix.cluster.kmeans import Stats, half_apart
 from unmix.engine.block import Block
 from unmix.kernels import kernel, kmeans_cells, kmeans_dense, lanes
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
 
 
 def blobs(n=600, d=5, k=6, spread=0.6, seed=0):

@@ -16,7 +16,9 @@ from unmix.engine.loop import generator
 from unmix.engine.rows import Rows, Rules
 
 MODELS = unmix.models()
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # laws are asked after few passes
 
 
 def laws(law):

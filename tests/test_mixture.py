@@ -60,7 +60,7 @@ def holed(X, rng, share):
 
 def quiet_fit(model, X, **kwargs):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few passes, or parts that collapse on purpose
         return model.fit(X, **kwargs)
 
 
@@ -248,7 +248,7 @@ def law_case(family):
     return Case
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_laws_hold_for_every_family(family, monkeypatch):
     Case = law_case(family)

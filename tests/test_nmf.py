@@ -15,7 +15,7 @@ from unmix.kernels.nmf_kl import kl_rows
 from unmix.model import fit_together
 from unmix.nonneg.nmf import own_grams, paced, parts, relaxed
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
 KL = {"beta_loss": "kullback-leibler", "solver": "mu"}
 KINDS = [{}, {"solver": "mu"}, KL]
 

@@ -132,7 +132,7 @@ def test_a_row_of_weight_two_is_the_row_twice_in_every_pass(d):
     X, _ = planted(100, d, 3, noise=0.05)
     w = np.random.default_rng(1).integers(0, 3, len(X))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # sixty passes are too few
         weighted = RobustPCA(random_state=0, max_iter=60).fit(X, sample_weight=w)
         repeated = RobustPCA(random_state=0, max_iter=60).fit(np.repeat(X, w, axis=0))
     one, two = (np.array([t.objective for t in m.trace_]) for m in (weighted, repeated))
@@ -228,7 +228,7 @@ def test_the_rank_may_be_capped_and_may_grow_beyond_the_first_guess():
     assert model.rank_ == 40
     assert error(model.low_rank_, low) < 1e-5
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # thirty passes are too few
         capped = RobustPCA(5, random_state=0, max_iter=30).fit(X)
     assert capped.rank_ == 5
     assert capped.components_.shape == (5, 200)

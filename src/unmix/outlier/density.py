@@ -147,7 +147,11 @@ class RowDensity(DensityMixin, BaseEstimator):
             )
         x: np.ndarray = source.whole(get_config().budget).astype(np.float64)
         if np.isinf(x).any():
-            raise ValueError("Input X contains infinity: replace it, or set it to NaN if it means not observed")
+            i, j = np.argwhere(np.isinf(x))[0]
+            raise ValueError(
+                f"Input X contains infinity: row {i}, column {j} holds {x[i, j]}. Replace it by NaN if it was not "
+                "observed, or correct it."
+            )
         return x
 
     def __sklearn_tags__(self) -> Any:

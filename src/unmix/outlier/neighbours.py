@@ -65,8 +65,7 @@ class Neighbours:
         many = int(np.ceil(k / self.weight.min()))  # rows that are enough at any weight
         if (self.weight == 1).all():
             return np.partition(apart, many - 1, axis=1)[:, many - 1]
-        some = np.broadcast_to(np.arange(len(self.weight)), apart.shape)
-        some = np.argpartition(apart, many, axis=1)[:, :many] if many < len(self.weight) else some
+        some = np.argpartition(apart, min(many, len(self.weight)) - 1, axis=1)[:, :many]
         near = np.take_along_axis(apart, some, axis=1)
         order = np.argsort(near, axis=1)
         total = np.cumsum(np.take_along_axis(self.weight[some], order, axis=1), axis=1)
