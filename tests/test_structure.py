@@ -10,14 +10,15 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unmix"
 FAMILIES = {"linear", "cluster", "mixture", "nonneg", "topic"}
 MAY_IMPORT = {
-    "engine": {"engine", "io"},
     "kernels": {"kernels"},
+    "maths": {"maths", "kernels"},
     "io": {"io"},
-    "model.py": {"engine", "io"},
-    **{family: {family, "model", "engine", "kernels"} for family in FAMILIES},
-    "validate": {"validate", "engine", "kernels"},
-    "selection": {"selection", "validate", "engine", "model"},
-    "outlier": {"outlier", "engine", "kernels", "model", *FAMILIES},
+    "engine": {"engine", "io", "maths", "kernels"},
+    "model": {"model", "engine", "io", "maths", "kernels"},
+    **{family: {family, "model", "engine", "maths", "kernels"} for family in FAMILIES},
+    "validate": {"validate", "model", "engine", "maths", "kernels"},
+    "selection": {"selection", "validate", "model", "engine", "maths"},
+    "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
     "cli": {"cli", "engine", "io", "model", *FAMILIES},
 }
 

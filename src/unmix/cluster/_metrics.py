@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.block import Block
-from unmix.engine.seeds import squared_distances, squares
+from unmix.maths.distances import squared_distances, squares
 
 EDGES = 15  # of the grid that a median is sought on
 INSIDE, OUTSIDE = 5, 3

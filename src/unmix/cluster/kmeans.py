@@ -52,8 +52,9 @@ from unmix.engine import layout
 from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.seeds import dense, plus_plus, squares
 from unmix.engine.trace import Fit
+from unmix.maths.distances import dense, squares
+from unmix.maths.seeding import plus_plus
 from unmix.model import Model
 
 ROUNDS = 5  # of k-means||

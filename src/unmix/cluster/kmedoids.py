@@ -32,6 +32,7 @@ from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
 from unmix.engine.loop import distinct
 from unmix.engine.trace import Fit, Step
+from unmix.maths.distances import differences
 from unmix.model import Model
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
@@ -223,12 +224,12 @@ class KMedoids(ClusterMixin, Model):
             seen = np.ones(x.shape, bool) if seen is None else seen
             seen_y = np.ones(y.shape, bool) if seen_y is None else seen_y
             common = seen.astype(np.float64) @ seen_y.T
-            out = np.sqrt(squares(x, y, seen, seen_y) * (x.shape[1] / np.maximum(common, 1.0)))
+            out = np.sqrt(differences(x, y, seen, seen_y) * (x.shape[1] / np.maximum(common, 1.0)))
             out[common == 0] = U.far
             out[~seen.any(axis=1)] = 0.0
             return out
         if self.metric in ("euclidean", "l2"):
-            return np.sqrt(squares(x, y))
+            return np.sqrt(differences(x, y))
         from sklearn.metrics import pairwise_distances
 
         more = dict(self.metric_params or {})
@@ -571,20 +572,6 @@ def far_apart(D: np.ndarray, w: np.ndarray, K: int, rng: np.random.Generator) ->
         best = int(np.argmin(nearer @ w))
         index[i], near = some[best], nearer[best]
     return index
-
-
-def squares(x: np.ndarray, y: np.ndarray, seen: Any = None, seen_y: Any = None) -> np.ndarray:
-    """Squared euclidean distances of rows, of differences, over the cells that both show."""
-    from unmix.kernels import medoids
-
-    tiles, d = medoids.tiled(y), x.shape[1]
-    out = np.empty((len(x), tiles.shape[0] * tiles.shape[2]))
-    if seen is None:
-        medoids.squares(x.reshape(-1), tiles.reshape(-1), d, out.reshape(-1))
-    else:
-        known = medoids.tiled(seen_y).reshape(-1)
-        medoids.squares_where_seen(x.reshape(-1), seen.reshape(-1), tiles.reshape(-1), known, d, out.reshape(-1))
-    return out[:, : len(y)]
 
 
 def negative(D: np.ndarray) -> tuple[int, int] | None:

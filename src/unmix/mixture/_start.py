@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from unmix.engine.seeds import dense, plus_plus, squared_distances
+from unmix.maths.distances import dense, squared_distances
+from unmix.maths.seeding import plus_plus
 
 ROWS = 4096  # that the k-means sees
 PASSES = 20

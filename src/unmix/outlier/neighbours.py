@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unmix.cluster.kmedoids import squares
 from unmix.engine.block import Block
 from unmix.engine.loop import distinct
+from unmix.maths.distances import differences
 
 MOST = 2048  # rows of the fit that others are compared with
 APART = 2.0  # mean square of a cell's difference, of scaled columns: what rows that share no cell are apart
@@ -52,11 +52,11 @@ class Neighbours:
         new, old = block(x), self.rows
         d = np.full(len(x), x.shape[1]) if new.observed is None else new.observed.sum(axis=1)
         if new.observed is None and old.observed is None:
-            q = self._kth(squares(new.x, old.x)) / x.shape[1]
+            q = self._kth(differences(new.x, old.x)) / x.shape[1]
         else:
             seen, known = (np.ones(b.x.shape) if b.observed is None else b.observed.astype(float) for b in (new, old))
             shared = seen @ known.T
-            q = self._kth(np.where(shared > 0, squares(new.x, old.x, seen, known) / np.maximum(shared, 1), APART))
+            q = self._kth(np.where(shared > 0, differences(new.x, old.x, seen, known) / np.maximum(shared, 1), APART))
         return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))))
 
     def _kth(self, apart: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Rows far apart, for whoever starts from some: squared distances and k-means++."""
+"""Rows far apart, for whoever starts from some: greedy k-means++."""
 
 from __future__ import annotations
 
@@ -6,26 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-
-def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
-    """‖x_i − u_k‖² over the observed cells, the others being 0 in x; `own` is ‖x_i‖² where that is known."""
-    square = centers**2
-    out = x @ (-2 * centers.T)
-    out += (squares(x) if own is None else own)[:, None]
-    out += square.sum(axis=1) if observed is None else observed @ square.T
-    return np.maximum(out, 0.0, out=out)
-
-
-def squares(x: Any) -> np.ndarray:
-    """‖x_i‖²."""
-    return np.asarray(x.power(2).sum(axis=1)).ravel() if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
-
-
-def dense(x: Any) -> np.ndarray:
-    """A few rows as an array."""
-    return x.toarray() if sp.issparse(x) else x
+from unmix.maths.distances import dense, squared_distances, squares
 
 
 def plus_plus(

@@ -1,0 +1,1 @@
+"""Equations that several families share and none owns: arrays in, arrays out."""
