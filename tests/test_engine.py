@@ -24,8 +24,9 @@ from unmix.engine.accelerate import Accelerator
 from unmix.engine.block import Block, Local
 from unmix.engine.config import Settings
 from unmix.engine.layout import Shape
-from unmix.engine.loop import distinct, flat, unflat
+from unmix.engine.loop import flat, unflat
 from unmix.engine.runners import Store
+from unmix.engine.sample import distinct
 from unmix.io import pack
 
 Prototypes = skeleton.Prototypes

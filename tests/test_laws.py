@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import unmix
 from unmix.engine import tree
 from unmix.engine.layout import Run, Shape
-from unmix.engine.loop import generator
 from unmix.engine.rows import Rows, Rules
+from unmix.engine.sample import generator
 
 MODELS = unmix.models()
 pytestmark = pytest.mark.filterwarnings(

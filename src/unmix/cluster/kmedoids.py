@@ -30,7 +30,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.loop import distinct
+from unmix.engine.sample import distinct
 from unmix.engine.trace import Fit, Step
 from unmix.maths.distances import differences
 from unmix.model import Model

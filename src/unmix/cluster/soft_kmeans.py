@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from unmix.cluster.kmeans import KMeans
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
-from unmix.engine.loop import mean
+from unmix.engine.sample import mean
 from unmix.engine.trace import Fit
 from unmix.model import Model
 

@@ -24,8 +24,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
-from unmix.engine.loop import mean
 from unmix.engine.moments import Moments, block_rows, is_sparse, moments
+from unmix.engine.sample import mean
 from unmix.engine.trace import Fit
 from unmix.linear import _latent
 from unmix.linear._latent import CellLoadings, Loadings, canonical

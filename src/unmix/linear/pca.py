@@ -29,8 +29,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, chec
 from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.loop import mean
 from unmix.engine.moments import Moments, block_rows, is_sparse, moments
+from unmix.engine.sample import mean
 from unmix.engine.trace import Fit
 from unmix.linear import _latent
 from unmix.linear._latent import CellLoadings, Loadings, canonical

@@ -13,7 +13,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from unmix.engine.block import Block, Local
-from unmix.engine.loop import mean
+from unmix.engine.sample import mean
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.mixture._base import DEAD, BaseMixture

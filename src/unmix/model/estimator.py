@@ -26,10 +26,11 @@ from unmix.engine.block import Block, Local
 from unmix.engine.callbacks import Passes, watched
 from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
-from unmix.engine.loop import Job, check_columns, distinct, fit_all, generator, whole_block
+from unmix.engine.loop import Job, fit_all
 from unmix.engine.loop import fit as run_loop
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
+from unmix.engine.sample import check_columns, distinct, generator, whole_block
 from unmix.engine.sources import Source, as_source
 from unmix.engine.trace import Fit, Step, picture
 from unmix.io import pack

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from unmix.engine.block import Block
-from unmix.engine.loop import distinct
+from unmix.engine.sample import distinct
 from unmix.maths.distances import differences
 
 MOST = 2048  # rows of the fit that others are compared with

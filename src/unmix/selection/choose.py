@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import stages
 from unmix.engine.config import get_config
-from unmix.engine.loop import generator
+from unmix.engine.sample import generator
 from unmix.engine.sources import as_source
 from unmix.model import Model, fit_together
 from unmix.selection.criteria import CRITERIA, Score

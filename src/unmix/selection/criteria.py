@@ -26,7 +26,7 @@ from sklearn.metrics import pairwise_distances
 
 from unmix.engine.block import Block
 from unmix.engine.config import get_config
-from unmix.engine.loop import generator
+from unmix.engine.sample import generator
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.selection.clouds import clouds

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from unmix.engine.loop import generator
+from unmix.engine.sample import generator
 from unmix.engine.sources import as_source
 
 SQUARED = ("euclidean", "mahalanobis", "cosine")  # metrics of k-means whose loss is squares

@@ -22,8 +22,8 @@ from sklearn.utils import get_tags
 from threadpoolctl import ThreadpoolController
 
 from unmix.engine.config import config, cores, get_config
-from unmix.engine.loop import generator
 from unmix.engine.runners import one_blas_thread
+from unmix.engine.sample import generator
 from unmix.engine.sources import Source, as_source
 from unmix.validate.clusterings import clustering_distance, deviations, seed_of
 
