@@ -27,6 +27,7 @@ from unmix.outlier.neighbours import Neighbours
 
 ROWS = 20  # for each component at least
 FAR = 5.0  # spreads beyond which a cell says nothing of its column's scale
+FIT_RANGE = 1e4  # spreads: a cell beyond it would take the digits of all others in the sums of a fit
 OWN = 0.1  # added to the variances of scaled columns by themselves
 
 
@@ -110,9 +111,10 @@ class RowDensity(DensityMixin, BaseEstimator):
         own = GaussianMixture(1, covariance_type="diag", reg_covar=OWN)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # scores do not need the last digit
-            self.models_ = [m.fit(self._scaled(x), sample_weight=w) for m in (own, whole)]
-        near = Neighbours(self.n_neighbors, self.reg_covar)
-        self.models_.append(near.fit(self._scaled(x), w, check_random_state(self.random_state).random_sample()))
+            near = np.clip(self._scaled(x), -FIT_RANGE, FIT_RANGE)
+            self.models_ = [m.fit(near, sample_weight=w) for m in (own, whole)]
+        neighbours = Neighbours(self.n_neighbors, self.reg_covar)
+        self.models_.append(neighbours.fit(self._scaled(x), w, check_random_state(self.random_state).random_sample()))
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
