@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick lint bench docs clean
+.PHONY: demo test quick lint bench tables docs clean
 
 demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
@@ -22,6 +22,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memory
 	$(PY) -m benchmarks
+
+tables: $(VENV)/.core  ## the tables of models in README.md and docs/, from the classes
+	$(PY) -m docs.tables
 
 docs: $(VENV)/.core  ## the documentation as HTML in docs/_build
 	$(PIP) --editable ".[docs]"

@@ -92,8 +92,11 @@ def main() -> None:
             print(f"{key}: {before[key].dtype} {before[key].shape} → {now[key].dtype} {now[key].shape}")
         elif before[key].tobytes() != now[key].tobytes():
             a, b = before[key], now[key]
-            by = np.nanmax(np.abs(a - b), initial=0.0) / max(np.nanmax(np.abs(a), initial=0.0), 1e-300)
-            print(f"{key}: differs by {by:.1e} of the largest" if a.dtype.kind in "fiu" else f"{key}: {a} → {b}")
+            if a.dtype.kind in "fiu":
+                by = np.nanmax(np.abs(a - b), initial=0.0) / max(np.nanmax(np.abs(a), initial=0.0), 1e-300)
+                print(f"{key}: differs by {by:.1e} of the largest")
+            else:
+                print(f"{key}: {a} → {b}")
         else:
             continue
         different += 1

@@ -9,6 +9,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 import unmix
+from unmix.model.facts import HEADS, facts
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -46,10 +47,10 @@ def model_page(name, cls):
     """The equations, what the model takes, its exemptions with their reasons, and its parameters."""
     equations = inspect.cleandoc(sys.modules[cls.__module__].__doc__)
     lines = [f"# {name}", "", "```text", equations, "```", ""]
-    lines += ["| missing cells | sparse | non-negative X only | keeps z between passes | accelerated |"]
-    lines += ["|:-:|:-:|:-:|:-:|:-:|"]
-    flags = (cls.missing, cls.sparse, cls.nonnegative, cls.stateful, cls.accelerate)
-    lines += ["| " + " | ".join(map(yes, flags)) + " |", ""]
+    flags = {HEADS[fact]: told for fact, told in facts(cls)._asdict().items() if fact != "finds"}
+    flags |= {"keeps z between passes": cls.stateful, "accelerated": cls.accelerate}
+    lines += ["| " + " | ".join(flags) + " |", "|" + ":-:|" * len(flags)]
+    lines += ["| " + " | ".join(map(yes, flags.values())) + " |", ""]
     for what, why in {**cls.exempt, **cls.exempt_checks}.items():
         lines += [f"- *Exempt from* `{what}`: {why}"]
     lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]

@@ -18,6 +18,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.model import Model
+from unmix.model.capabilities import Geometry, Groups
 
 
 class Parts(NamedTuple):
@@ -33,7 +34,7 @@ class Stats(NamedTuple):
     A: np.ndarray  # (k, d)
 
 
-class Prototypes(Model):
+class Prototypes(Groups, Geometry, Model):
     """Hard clusters around prototypes.
 
     Parameters
@@ -89,9 +90,9 @@ class Prototypes(Model):
                 f"n_components={self.n_components} is more than the n_samples={shape.n} rows of X: take fewer"
             )
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """Rows drawn at random."""
-        return Parts(sample.x[rng.choice(len(sample.x), self.n_components, replace=False)].astype(np.float64))
+    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
+        """Rows drawn at random from a sample."""
+        return Parts(data.x[rng.choice(len(data.x), self.n_components, replace=False)].astype(np.float64))
 
     def local(self, U: Parts, b: Block) -> Local:
         """Label each row, and add up rows and weights by label."""
@@ -105,9 +106,9 @@ class Prototypes(Model):
         """Means of the rows that chose each prototype."""
         return Parts(np.where(stats.N > 0, stats.A / np.maximum(stats.N, 1e-300), U.prototypes))
 
-    def unit(self, U: Parts, first: float) -> float:
+    def goal(self, U: Parts, first: float) -> float:
         """A squared error counts relative to the first one."""
-        return first
+        return self.tol * first
 
     def publish(self, fit: Fit) -> None:
         """The names that users know."""
@@ -122,6 +123,10 @@ class Prototypes(Model):
     def assign(self, U: Parts, b: Block) -> np.ndarray:
         """Labels of new rows."""
         return self._distances(U, b).argmin(axis=1)
+
+    def centers(self) -> np.ndarray:
+        """The prototypes, for whoever asks how far rows are from them."""
+        return self.components_
 
     def _distances(self, U: Parts, b: Block) -> np.ndarray:
         gap = b.x[:, None] - U.prototypes

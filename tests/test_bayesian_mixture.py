@@ -10,6 +10,7 @@ from sklearn.mixture import BayesianGaussianMixture as Reference
 import unmix
 from unmix.engine.block import Block
 from unmix.mixture import BayesianGaussianMixture
+from unmix.model import fit_together
 
 KINDS = ["full", "tied", "diag", "spherical"]
 PRIORS = ["dirichlet_process", "dirichlet_distribution"]
@@ -33,16 +34,19 @@ def same_start(X, K, **args):
     centres = 3.0 * np.random.default_rng(1).normal(size=(K, X.shape[1]))
     mean = X.mean(axis=0)
 
-    def assigned(x):
-        return np.eye(K)[((x[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)]
+    def nearest(x):
+        return ((x[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
 
     class Ours(BayesianGaussianMixture):
-        def _assignment(self, x, w, shift, rng):
-            return assigned(x + shift - mean)
+        def stages(self, shape):
+            return [self]
+
+        def start(self, before, data, rng):
+            return super().start(nearest(data.x - mean), data, rng)
 
     class Theirs(Reference):
         def _initialize_parameters(self, X, random_state, xp=None):
-            self._initialize(X, assigned(X - mean))
+            self._initialize(X, np.eye(K)[nearest(X - mean)])
 
     with unmix.config(acceleration=False):
         return quiet_fit(Ours(K, **args), X), quiet_fit(Theirs(n_components=K, **args), X)
@@ -226,11 +230,9 @@ def test_wrong_priors_are_named(args, message):
 @pytest.mark.parametrize("kind", KINDS)
 def test_grown_parts_are_those_of_one_component_more(kind):
     X, _ = groups(gap=5.0)
-    two = quiet_fit(BayesianGaussianMixture(2, covariance_type=kind, random_state=0), X)
-    three = BayesianGaussianMixture(3, covariance_type=kind, random_state=0)
-    three._shape = two._shape
-    fit = unmix.engine.trace.Fit(two._parts_, *[None] * 10)
-    U = three.grow(fit, np.random.default_rng(0))
+    (fit,) = fit_together([BayesianGaussianMixture(2, covariance_type=kind)], X, [None], [0])
+    three = BayesianGaussianMixture(3, covariance_type=kind, random_state=0).at(fit.shape)
+    U = three.neighbour(fit, True, np.random.default_rng(0))
     assert U.counts.sum() == pytest.approx(len(X))
     assert len(np.unique(U.means, axis=0)) == 3
     out = three.local(U, Block(X))
@@ -243,13 +245,13 @@ def test_grown_parts_are_those_of_one_component_more(kind):
 def test_merge_joins_what_was_one(kind, prior):
     X, _ = groups(gap=5.0)
     args = {"covariance_type": kind, "weight_concentration_prior_type": prior, "random_state": 0}
-    three = quiet_fit(BayesianGaussianMixture(3, **args), X)
-    four, stats = BayesianGaussianMixture(4, **args), three.local(three._parts_, Block(X)).stats
-    four._shape = three._shape
+    (fit,) = fit_together([BayesianGaussianMixture(3, **args)], X, [None], [0])
+    three, four = (BayesianGaussianMixture(K, **args).at(fit.shape) for K in (3, 4))
+    stats = three.local(fit.U, Block(X)).stats
     pieces = np.array([[1.0, 0, 0], [0, 0.3, 0], [0, 0, 1.0], [0, 0.7, 0]])  # component 1 in two of them
     cut = stats._replace(N=pieces @ stats.N, A=pieces @ stats.A, B=stats.B if kind == "tied" else pieces @ stats.B)
-    fit = unmix.engine.trace.Fit(four.update(three._parts_, cut), *[None] * 9, cut)
-    got, want = three.merge(fit, np.random.default_rng(0)), three.update(three._parts_, stats)
+    pieces = fit._replace(U=four.update(fit.U, cut), stats=cut)
+    got, want = three.neighbour(pieces, False, np.random.default_rng(0)), three.update(fit.U, stats)
     for name in ("counts", "means", "covariances", "dof", "weights"):
         np.testing.assert_allclose(getattr(got, name), getattr(want, name), rtol=1e-9, err_msg=name)
     assert three.local(got, Block(X)).loss == pytest.approx(three.local(want, Block(X)).loss, rel=1e-9)

@@ -24,7 +24,7 @@ from unmix.engine.accelerate import Accelerator
 from unmix.engine.block import Block, Local
 from unmix.engine.config import Settings
 from unmix.engine.layout import Shape
-from unmix.engine.loop import flat, unflat
+from unmix.engine.passes import flat, unflat
 from unmix.engine.runners import Store
 from unmix.engine.sample import distinct
 from unmix.io import pack
@@ -149,7 +149,7 @@ def test_weights_count_in_the_fit(problem):
     init = X[:3]
 
     class Fixed(Prototypes):
-        def start(self, sample, rng):
+        def start(self, before, data, rng):
             return skeleton.Parts(init)
 
     weighted = Fixed(3).fit(X, sample_weight=w).components_
@@ -296,7 +296,7 @@ def test_settings_are_checked_and_nest():
     for bad in ({"runner": "cloud"}, {"n_jobs": 0}, {"block_rows": 0}, {"memory_budget": -1}, {"progress": "yes"}):
         with pytest.raises(ValueError, match=next(iter(bad))), unmix.config(**bad):
             pass
-    with pytest.raises(TypeError, match="'thread' is no setting"), unmix.config(thread=1):
+    with pytest.raises(TypeError, match="'thread' is not a setting"), unmix.config(thread=1):
         pass
 
 
@@ -304,7 +304,6 @@ class Remembers(Prototypes):
     """Keeps something beside each block, and needs it back."""
 
     stateful = True
-    collect = False
 
     def local(self, U, b):
         out = super().local(U, b)
@@ -318,14 +317,14 @@ def test_z_is_kept_beside_its_block_in_memory_or_on_disk(problem, budget):
     with unmix.config(block_rows=20, memory_budget=budget), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # five passes do not converge
         model = Remembers(3, max_iter=5, tol=0.0, random_state=0)
-        z = model._fit(X, None, collect=True).z
+        z = model.fit(X).labels_
     start = (np.arange(300) // 20) * 20
     passes = model.n_iter_ + 1
     np.testing.assert_array_equal(z, passes * (1 + start))
 
 
 def test_store_spills_and_forgets(tmp_path):
-    store, other = Store(100), Store(10**6)
+    store, other = Store(Settings(memory_budget=100)), Store(Settings(memory_budget=10**6))
     store.put((0, 0), [np.arange(5.0)])
     store.put((0, 1), [np.arange(50.0)])
     assert isinstance(store.items[0, 1], Path)
@@ -503,12 +502,12 @@ def test_model_files_execute_nothing(tmp_path):
     assert back["x"][:4] == [1, 2.5, None, "s"]
     with pytest.raises(pack.PackError, match="not part of unmix"):
         pack.find("os:system", object)
-    with pytest.raises(pack.PackError, match="is no tuple"):
+    with pytest.raises(pack.PackError, match="is not a tuple"):
         pack.find("unmix.model:load", tuple)
     (tmp_path / "b").write_bytes(b"nonsense")
     with pytest.raises(pack.PackError, match="damaged"):
         pack.read(tmp_path / "b")
-    with pytest.raises(pack.PackError, match="holds no model"):
+    with pytest.raises(pack.PackError, match="does not hold a model"):
         unmix.load(tmp_path / "a")
 
 

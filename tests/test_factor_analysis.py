@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import unmix
 from unmix import FactorAnalysis
-from unmix.linear.factor_analysis import factor, newton, profile
+from unmix.linear._newton import factor, newton, profile
 
 SETS = {"digits": (load_digits, 10), "iris": (load_iris, 1), "breast": (load_breast_cancer, 5), "wine": (load_wine, 3),
         "diabetes": (load_diabetes, 3)}  # fmt: skip

@@ -14,7 +14,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import unmix
 from unmix import KMeans
-from unmix.cluster.kmeans import Stats, half_apart
+from unmix.cluster.metrics.euclidean import Stats, half_apart
+from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.kernels import kernel, kmeans_cells, kmeans_dense, lanes
 
@@ -96,10 +97,10 @@ def test_starts():
     X, label, _ = blobs(n=900, k=9, spread=0.3)
     found = KMeans(9, random_state=0).fit(X)
     assert adjusted_rand_score(label, found.labels_) > 0.99
-    assert KMeans(9).restarts() == 1
-    assert KMeans(9, init="random").restarts() == 10
-    assert KMeans(9, init=X[:9], n_init=5).restarts() == 1
-    assert KMeans(9, init="random", n_init=3).restarts() == 3
+    assert KMeans(9).starts() == 1
+    assert KMeans(9, init="random").starts() == 10
+    assert KMeans(9, init=X[:9], n_init=5).starts() == 1
+    assert KMeans(9, init="random", n_init=3).starts() == 3
     assert adjusted_rand_score(label, KMeans(9, init="random", random_state=0).fit(X).labels_) > 0.8
 
     def own(rows, n_clusters, random_state):
@@ -115,10 +116,13 @@ def test_starts():
 
 def test_plus_plus_is_as_good_as_scikit_learns():
     X = np.random.default_rng(0).standard_normal((2000, 2))
-    ours = [brute(X, KMeans(30).start(Block(X), np.random.default_rng(s)).centers).min(1).sum() for s in range(12)]
     theirs = [brute(X, peer.kmeans_plusplus(X, 30, random_state=s)[0]).min(1).sum() for s in range(12)]
-    drawn = KMeans(30, init="random")
-    random = [brute(X, drawn.start(Block(X), np.random.default_rng(s)).centers).min(1).sum() for s in range(12)]
+
+    def error(model, seed):
+        return brute(X, model.start(None, Block(X), np.random.default_rng(seed)).centers).min(1).sum()
+
+    ours = [error(KMeans(30), s) for s in range(12)]
+    random = [error(KMeans(30, init="random"), s) for s in range(12)]
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.05)
     assert np.mean(ours) < 0.9 * np.mean(random)
 
@@ -128,7 +132,7 @@ def test_a_row_without_weight_is_never_a_centre():
     X[::2] += 1000
     w = np.tile([0.0, 1.0], 100)
     for init in ("k-means++", "random"):
-        U = KMeans(20, init=init).start(Block(X, w), np.random.default_rng(0))
+        U = KMeans(20, init=init).start(None, Block(X, w), np.random.default_rng(0))
         assert np.abs(U.centers).max() < 500
         assert U.variance < 100
 
@@ -203,8 +207,8 @@ def test_empty_clusters_are_refilled_and_the_objective_never_gets_worse(kind):
         X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     model = KMeans(8, init=start, tol=0).fit(sp.csr_array(X) if kind == "csr" else X)
     assert len(np.unique(model.labels_)) == 8
-    assert model._parts_.tried >= 5
-    assert model._parts_.empty == 0
+    assert model._parts_.events.tried >= 5
+    assert model._parts_.events.empty == 0
     objective = np.array([s.objective for s in model.trace_])
     assert (np.diff(objective) <= 1e-12 * objective[0]).all()
     first_three = peer.KMeans(3, init=X[:3], n_init=1).fit(X).inertia_ if kind == "dense" else np.inf
@@ -215,13 +219,13 @@ def test_empty_clusters_are_refilled_and_the_objective_never_gets_worse(kind):
 
 def test_each_empty_cluster_cuts_the_one_that_varies_most_by_then():
     model = KMeans(5, init=np.arange(10.0).reshape(5, 2))
-    U = model.start(Block(np.random.default_rng(0).standard_normal((50, 2))), np.random.default_rng(0))
+    U = model.start(None, Block(np.random.default_rng(0).standard_normal((50, 2))), np.random.default_rng(0))
     N, V = np.array([10.0, 10, 0, 0, 10]), np.array([10.0, 8, 0, 0, 1])
     new = model.update(U, Stats(N, N[:, None] * U.centers, V, 0.0))
     assert brute(new.centers[2:4], U.centers).argmin(axis=1).tolist() == [0, 1]
     assert 0 < brute(new.centers[2:3], U.centers[:1])[0, 0] < 1
-    assert new.refilled == 2
-    assert model.settled(new) is False
+    assert new.events.refilled == 2
+    assert model.goal(new, 1.0) is False
 
 
 def test_fewer_distinct_rows_than_clusters():
@@ -287,12 +291,10 @@ def test_online_steps_reach_the_batch_fit():
 def lloyd(X, U, passes, keep, edges):
     """Passes over blocks with or without bounds: all labels, totals and losses."""
     model = KMeans(len(U), init=U)
-    parts = model.start(block(X[:]), np.random.default_rng(0))
+    parts = model.start(None, block(X[:]), np.random.default_rng(0))
     z, out = [None] * (len(edges) - 1), []
     for _ in range(passes):
-        cast = parts._replace(
-            **{f: getattr(parts, f).astype(X.dtype) for f in ("centers", "path", "drift", "moved", "half", "shift")}
-        )
+        cast = tree.settle(parts, X.dtype)
         local = [model.local(cast, block(X[a:b], z=z[i])) for i, (a, b) in enumerate(pairwise(edges))]
         if keep(len(out)):
             z = [p.z for p in local]
@@ -347,11 +349,11 @@ def test_bounds_change_no_bit(seed, kind, form, dtype, k, d):
 def test_bounds_spare_most_of_the_work():
     X, _, _ = blobs(n=2000, d=6, k=8, spread=0.3)
     model = KMeans(8)
-    U, z = model.start(Block(X), np.random.default_rng(0)), None
+    U, z = model.start(None, Block(X), np.random.default_rng(0)), None
     for _ in range(4):
         local = model.local(U, Block(X, z=z))
         U, z = model.update(U, local.stats), local.z
-    assert len(suspects(X, U.centers, *z, U.path, U.drift, U.moved, U.half)) < 0.1 * len(X)
+    assert len(suspects(X, U.centers, *z, *U.scratch)) < 0.1 * len(X)
 
 
 def suspects(X, centers, label, upper, lower, *moves):

@@ -1,6 +1,7 @@
 """Metrics, starts and limits of k-means against brute force, and against planted clusters."""
 
 import warnings
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -15,10 +16,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import unmix
 from unmix import KMeans
-from unmix.cluster._metrics import EDGES, METRICS
-from unmix.cluster.kmeans import Turn
+from unmix.cluster._scalable import KMeansParallel
+from unmix.cluster.metrics import METRICS
+from unmix.cluster.metrics.manhattan import GRID_EDGES
 from unmix.engine.block import Block
 from unmix.kernels import kmeans_limits, kmeans_manhattan
+from unmix.model import fit_together
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 OTHERS = ["cosine", "mahalanobis", "manhattan", "hamming"]
@@ -181,7 +184,7 @@ def test_mahalanobis_takes_the_covariance_of_all_rows_and_leaves_out_what_does_n
     X = rng.standard_normal((40_000, 3)) @ rng.standard_normal((3, 3)) + 5
     X[::2, 0] += 9
     model = KMeans(2, metric="mahalanobis", random_state=0)
-    assert model.sample_rows(model._open(X, None, True)[2]) < len(X)
+    assert model.sizes(model.admit(X)[2]).sample < len(X)
     model.fit(X)
     np.testing.assert_allclose(model._parts_.frame.precision, precision(X), rtol=1e-6)
     wide = np.column_stack([X, X[:, 0] - X[:, 1], np.full(len(X), 7.0)])[:5000]
@@ -271,8 +274,8 @@ def test_select_grows_and_online_steps_learn(metric):
     X, label = planted(metric)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # medians may not settle
-        done = KMeans(3, metric=metric, random_state=0)._fit(X, None, False)
-    grown = KMeans(4, metric=metric).grow(done, np.random.default_rng(0))
+        (done,) = fit_together([KMeans(3, metric=metric)], X, [None], [0])
+    grown = KMeans(4, metric=metric).neighbour(done, True, np.random.default_rng(0))
     assert grown.centers.shape == (4, done.U.centers.shape[1])
     model = KMeans(4, metric=metric)
     after = model.local(grown, Block(X))
@@ -280,7 +283,7 @@ def test_select_grows_and_online_steps_learn(metric):
     assert model.local(model.update(grown, after.stats), Block(X)).loss <= after.loss * (1 + 1e-9)
     online = KMeans(4, metric=metric, random_state=0)
     if metric == "manhattan":
-        with pytest.raises(ValueError, match="medians are no sums"):
+        with pytest.raises(ValueError, match="medians are not sums"):
             online.partial_fit(X)
         return
     for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 6):
@@ -378,7 +381,7 @@ def test_manhattan_kernels_and_their_twins(dtype, missing):
     far = (np.abs(X[:, None].astype(float) - U) * mask[:, None]).sum(-1)
     assert np.array_equal(label, far.argmin(axis=1))
     np.testing.assert_allclose(lower, np.sort(far, axis=1)[:, 1])
-    grid = np.sort(rng.standard_normal((4, 5, EDGES)), axis=2).astype(dtype)
+    grid = np.sort(rng.standard_normal((4, 5, GRID_EDGES)), axis=2).astype(dtype)
     N, total, V, weight = kmeans_manhattan.sums(X, seen, U, grid, label, w, none, upper)
     np.testing.assert_allclose(upper, far.min(axis=1))
     np.testing.assert_allclose(N, np.bincount(label, w, 4))
@@ -397,16 +400,16 @@ def test_manhattan_kernels_and_their_twins(dtype, missing):
 
 def test_partition_is_means_of_a_partition():
     X = np.random.default_rng(0).standard_normal((60, 3))
-    U = KMeans(4, init="partition").start(Block(X), np.random.default_rng(5)).centers
+    U = KMeans(4, init="partition").start(None, Block(X), np.random.default_rng(5)).centers
     group = np.random.default_rng(5).permutation(60) % 4
     np.testing.assert_allclose(U, [X[group == k].mean(axis=0) for k in range(4)], atol=1e-12)
-    sparse = KMeans(4, init="partition").start(Block(sp.csr_array(X)), np.random.default_rng(5)).centers
+    sparse = KMeans(4, init="partition").start(None, Block(sp.csr_array(X)), np.random.default_rng(5)).centers
     np.testing.assert_allclose(U, sparse, atol=1e-12)
-    assert KMeans(4, init="partition").restarts() == 10
+    assert KMeans(4, init="partition").starts() == 10
     holes = X.copy()
     holes[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
     seen = ~np.isnan(holes)
-    U = KMeans(4, init="partition").start(Block(np.nan_to_num(holes), None, None, seen), np.random.default_rng(5))
+    U = KMeans(4, init="partition").start(None, Block(np.nan_to_num(holes), None, None, seen), np.random.default_rng(5))
     np.testing.assert_allclose(U.centers, [np.nanmean(holes[group == k], axis=0) for k in range(4)], atol=1e-12)
 
 
@@ -419,7 +422,7 @@ def test_spread_is_the_mean_and_then_rows_apart(metric, kind):
     rows = sp.csr_array(X) if kind == "csr" else X
     for seed in range(5):
         model = KMeans(5, metric=metric, init="spread")
-        parts = model.start(Block(rows), np.random.default_rng(seed))
+        parts = model.start(None, Block(rows), np.random.default_rng(seed))
         U = METRICS[metric].leave(parts.frame, parts.centers)
         far = distances(metric, U, U, precision(X)) + np.diag(np.full(5, np.inf))
         if metric in ("euclidean", "mahalanobis", "manhattan"):
@@ -428,7 +431,7 @@ def test_spread_is_the_mean_and_then_rows_apart(metric, kind):
         shortest = far.min()
         assert shortest > 0
         fixed = KMeans(5, metric=metric, init="spread", apart=0.9 * shortest)
-        parts = fixed.start(Block(rows), np.random.default_rng(seed))
+        parts = fixed.start(None, Block(rows), np.random.default_rng(seed))
         U = METRICS[metric].leave(parts.frame, parts.centers)
         far = distances(metric, U, U, precision(X)) + np.diag(np.full(5, np.inf))
         assert far.min() >= 0.9 * shortest * (1 - 1e-6)
@@ -439,7 +442,7 @@ def test_spread_is_the_mean_and_then_rows_apart(metric, kind):
 
 def test_spread_follows_the_rule_of_the_notes():
     X = np.random.default_rng(0).standard_normal((200, 2))
-    U = KMeans(6, init="spread", apart=0.8).start(Block(X), np.random.default_rng(3)).centers
+    U = KMeans(6, init="spread", apart=0.8).start(None, Block(X), np.random.default_rng(3)).centers
     chosen = [X.mean(axis=0)]
     for i in np.random.default_rng(3).permutation(200):
         if len(chosen) < 6 and min(np.linalg.norm(X[i] - c) for c in chosen) >= 0.8:
@@ -458,7 +461,7 @@ def test_spread_always_finds_enough(seed, k, kind):
         X[0] = 1e6
     seen = rng.random(X.shape) < 0.7 if kind == "nan" else None
     b = Block(X if seen is None else X * seen, None, None, seen)
-    assert KMeans(k, init="spread").start(b, rng).centers.shape == (k, 2)
+    assert KMeans(k, init="spread").start(None, b, rng).centers.shape == (k, 2)
 
 
 def scalable(X, w, k, key, first, unit, rounds=5):
@@ -477,22 +480,22 @@ def test_k_means_parallel_draws_what_its_definition_says(rows):
     X = np.random.default_rng(0).standard_normal((900, 3)) + 10
     w = np.random.default_rng(1).uniform(0, 2, 900)
     model = KMeans(6, init="k-means||")
-    model._shape = model._open(X, w, True)[2]
-    U, seen = model.start(Block(X, w), np.random.default_rng(2)), []
-
-    def visit(method, state):
-        seen.append(state)
-        for a in range(0, len(X), rows):
-            yield getattr(model, method)(state, Block(X[a : a + rows], w[a : a + rows], start=a))
-
-    found = model.seek(U, visit, np.random.default_rng(3))
-    assert isinstance(seen[0], Turn)
-    truth = scalable(X, w, 6, seen[0].key, U.centers[0], seen[0].unit)
-    np.testing.assert_allclose(seen[-1].centers, truth, rtol=1e-12)
+    first = model.start(None, Block(X, w), np.random.default_rng(2))
+    stage, _ = model.stages(model.admit(X, w)[2])
+    assert isinstance(stage, KMeansParallel)
+    blocks = [Block(X[a : a + rows], w[a : a + rows], start=a) for a in range(0, len(X), rows)]
+    U, totals = stage.start(first, Block(X, w), np.random.default_rng(3)), []
+    for _ in range(stage.most):
+        totals.append(reduce(stage.combine, (stage.local(U, b).stats for b in blocks)))
+        U = stage.update(U, totals[-1])
+        assert stage.goal(U, 1.0) is False  # every round is made
+    truth = scalable(X, w, 6, U.key, first.centers[0], U.unit)
+    np.testing.assert_allclose(U.parts.centers, truth, rtol=1e-12)
     assert len(truth) > 6
-    assert cdist(found.centers, truth).min(axis=1).max() == 0
+    assert cdist(stage.hand(U, None).centers, truth).min(axis=1).max() == 0
     weight = np.bincount(cdist(X, truth).argmin(axis=1), w, len(truth))
-    np.testing.assert_allclose(sum(visit("weigh", model._at(U, truth))), weight, rtol=1e-9)
+    np.testing.assert_allclose(totals[-1].weight, weight, rtol=1e-9)
+    np.testing.assert_allclose(U.weight, weight, rtol=1e-9)
 
 
 def test_k_means_parallel_is_the_same_however_rows_are_cut():
@@ -665,8 +668,18 @@ rows20 = np.random.default_rng(0).standard_normal((20, 2))
         (KMeans(2, metric="mahalanobis", metric_params={"VI": -np.eye(2)}), rows20, ValueError, "positive definite"),
         (KMeans(2, metric_params={"VI": np.eye(2)}), rows20, ValueError, "metric='euclidean' has none"),
         (KMeans(2, metric="chess"), rows20, ValueError, "metric"),
-        (KMeans(2, min_size=11), rows20, ValueError, "min_size=11 × n_clusters=2 is more than the 20 rows: at most 10"),
-        (KMeans(2, max_size=9), rows20, ValueError, "max_size=9 × n_clusters=2 is less than the 20 rows: at least 10"),
+        (
+            KMeans(2, min_size=11),
+            rows20,
+            ValueError,
+            "min_size=11 × n_clusters=2 is more than the 20 rows: give at most 10",
+        ),
+        (
+            KMeans(2, max_size=9),
+            rows20,
+            ValueError,
+            "max_size=9 × n_clusters=2 is less than the 20 rows: give at least 10",
+        ),
         (KMeans(2, min_size=9, max_size=0), rows20, ValueError, "max_size"),
         (KMeans(2, max_size=12), lambda: iter([rows20]), ValueError, "in memory"),
     ],

@@ -9,8 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 
 import unmix
-from unmix.cluster.kmedoids import KMedoids, far_apart, squares
+from unmix import KMedoids
 from unmix.kernels import medoids as kernels
+from unmix.maths.distances import differences
+from unmix.maths.seeding import far_apart
 
 
 def rows(n=60, d=3, seed=0):
@@ -20,6 +22,17 @@ def rows(n=60, d=3, seed=0):
 def loss_of(D, medoids, w=None):
     near = D[:, medoids].min(axis=1)
     return float(near.sum() if w is None else w @ near)
+
+
+def fasterpam(D, w, medoids):
+    """Rounds of the kernel until none helps, medoids in place: the losses, and whether it came to an end."""
+    n, flat, looked = len(w), D.reshape(-1), 0
+    near = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, D.dtype), np.zeros(n, D.dtype)
+    losses = [kernels.nearest_two(flat, w, medoids, *near)]
+    while looked < n and len(losses) < 100:
+        loss, looked = kernels.fasterpam(flat, w, medoids, *near, looked)
+        losses.append(loss)
+    return np.array(losses), looked >= n
 
 
 def pam(D, w, medoids):
@@ -48,7 +61,7 @@ def test_swaps_are_those_of_the_definition(n, dtype):
     w = rng.integers(1, 4, n).astype(float)
     first = rng.choice(n, 4, replace=False)
     found = first.astype(np.int64)
-    losses, settled = kernels.fasterpam(D.reshape(-1), w, found, 100)
+    losses, settled = fasterpam(D, w, found)
     assert list(found) == pam(D.astype(np.float64), w, first)
     assert settled
     assert losses[0] == pytest.approx(loss_of(D.astype(float), first, w), rel=1e-6)
@@ -196,9 +209,10 @@ def test_rows_drawn_far_apart_are_different_and_far():
     X = np.vstack([np.tile([[0.0, 0]], (50, 1)), np.tile([[9.0, 0]], (50, 1)), [[0.0, 9]]])
     D = cdist(X, X)
     for seed in range(20):
-        index = far_apart(D, np.ones(101), 3, np.random.default_rng(seed))
+        index = far_apart(np.ones(101), 3, np.random.default_rng(seed), lambda some: D[:, some], distinct=True)
         assert len({tuple(X[i]) for i in index}) == 3
-    same = far_apart(np.zeros((9, 9)), np.ones(9), 5, np.random.default_rng(0))
+    none = np.zeros((9, 9))
+    same = far_apart(np.ones(9), 5, np.random.default_rng(0), lambda some: none[:, some], distinct=True)
     assert len(set(same.tolist())) == 5
 
 
@@ -244,7 +258,7 @@ def test_missing_cells_are_left_out_as_nan_euclidean_does():
 def test_rows_that_share_no_cell_are_as_far_as_rows_are_on_average():
     X = rows(400, 4)
     X[0, :2], X[1, 2:] = np.nan, np.nan
-    far = KMedoids(2, random_state=0).fit(X)._parts_.far
+    far = KMedoids(2, random_state=0).fit(X)._parts_.frame.far
     pairs = cdist(X[2:], X[2:])
     assert far == pytest.approx(np.sqrt((pairs**2).mean()), rel=0.02)
     X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 5.0]])
@@ -313,7 +327,7 @@ def test_fewer_different_rows_than_clusters():
 
 def test_an_end_before_the_optimum_is_told():
     X = rows(400, 6)
-    with pytest.warns(ConvergenceWarning, match="not converged after 1 rounds: raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="not converged after 1 round: raise max_iter"):
         model = KMedoids(20, init="random", max_iter=1, random_state=0).fit(X)
     assert model.result_ == "max_iter"
     assert len(model.trace_) == model.n_iter_ == 1
@@ -354,8 +368,8 @@ def test_single_precision_distances_cost_nothing():
         D, w = cdist(X, X), np.ones(600)
         first = np.random.default_rng(seed).choice(600, 15, replace=False)
         single, double = first.astype(np.int64), first.astype(np.int64)
-        kernels.fasterpam(D.astype(np.float32).reshape(-1), w, single, 100)
-        kernels.fasterpam(D.reshape(-1), w, double, 100)
+        fasterpam(D.astype(np.float32), w, single)
+        fasterpam(D, w, double)
         assert loss_of(D, single) <= loss_of(D, double) * (1 + 1e-6)
 
 
@@ -414,9 +428,9 @@ def test_distances_are_those_of_differences(n, K, d, far):
     X[::2] += far
     Y[::2] += far
     seen, known = (np.random.default_rng(i).random(v.shape) < 0.7 for i, v in enumerate((X, Y)))
-    np.testing.assert_allclose(squares(X, Y), cdist(X, Y, "sqeuclidean"), rtol=1e-14)
+    np.testing.assert_allclose(differences(X, Y), cdist(X, Y, "sqeuclidean"), rtol=1e-14)
     shown = (((X[:, None] - Y) ** 2) * (seen[:, None] & known)).sum(axis=2)
-    np.testing.assert_allclose(squares(X, Y, seen, known), shown, rtol=1e-14)
+    np.testing.assert_allclose(differences(X, Y, seen, known), shown, rtol=1e-14)
     at, out = 4, np.zeros((n + 4, n + 4), np.float32)
     own = (X**2).sum(axis=1)
     kernels.roots((-2 * X @ X.T).reshape(-1), X.reshape(-1), own, X.reshape(-1), own, d, out.reshape(-1), at)
@@ -434,7 +448,7 @@ def test_a_swap_whose_gain_is_rounding_is_taken_back():
         D[:30, 30:] *= 1e14
         D[30:, :30] *= 1e14
         found = np.array([3, 40])
-        losses, settled = kernels.fasterpam(D.reshape(-1), np.ones(60), found, 100)
+        losses, settled = fasterpam(D, np.ones(60), found)
         assert settled
         assert (np.diff(losses) <= 0).all()
         assert losses[-1] == pytest.approx(loss_of(D, found))

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import unmix
-from unmix.engine import tree
-from unmix.engine.layout import Run, Shape
+from unmix.engine import loop, tree
+from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules
 from unmix.engine.sample import generator
 
@@ -41,12 +41,16 @@ def blocks(cls, X, edges=None, w=None):
 
 
 def prepared(cls, X, w=None):
-    """A model that knows its shape, first parts, and the parts after a step (which are more typical)."""
+    """A working copy of the model, and typical parts: those of a fit that ended early."""
     model, _, _ = example(cls)
-    weight = float(len(X) if w is None else w.sum())
-    model._shape = Shape(X.shape[0], X.shape[1], X.dtype, False, weight, not np.isnan(X).any())
-    U = model.start(blocks(cls, X)[0], generator(0, "init"))
-    return model, model.update(U, model.local(U, blocks(cls, X)[0]).stats)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=2)
+    model.fit(X, sample_weight=w)
+    return model.at(model.shape), model.parts
+
+
+def copied(model):
+    return pickle.loads(pickle.dumps(model))
 
 
 def total(outs):
@@ -95,7 +99,7 @@ def test_same_bits_on_threads_and_streams(cls, tmp_path):
 
     def fit(data, **settings):
         with unmix.config(block_rows=32, **settings):
-            return pickle.loads(pickle.dumps(model)).fit(data)._parts_
+            return copied(model).fit(data).parts
 
     truth = fit(X, runner="serial")
     assert same_bits(truth, fit(X, n_jobs=2))
@@ -104,7 +108,7 @@ def test_same_bits_on_threads_and_streams(cls, tmp_path):
     assert same_bits(truth, fit(tmp_path / "x.npy", n_jobs=2))
     assert same_bits(truth, fit(lambda: iter(np.array_split(X, 7)), n_jobs=2))
     with unmix.config(block_rows=10**6):
-        assert_close(truth, pickle.loads(pickle.dumps(model)).fit(X)._parts_, rtol=1e-3)
+        assert_close(truth, copied(model).fit(X).parts, rtol=1e-3)
 
 
 @laws("same bits")
@@ -113,12 +117,12 @@ def test_same_bits_on_dask(cls, cluster):
 
     model, X, _ = example(cls)
     with unmix.config(block_rows=32, runner="serial"):
-        truth = pickle.loads(pickle.dumps(model)).fit(X)
+        truth = copied(model).fit(X)
     with unmix.config(block_rows=32, runner=cluster):
-        one = pickle.loads(pickle.dumps(model)).fit(X)
-        two = pickle.loads(pickle.dumps(model)).fit(da.from_array(X, chunks=(50, -1)))
-        assert same_bits(truth._parts_, one._parts_)
-        assert same_bits(truth._parts_, two._parts_)
+        one = copied(model).fit(X)
+        two = copied(model).fit(da.from_array(X, chunks=(50, -1)))
+        assert same_bits(truth.parts, one.parts)
+        assert same_bits(truth.parts, two.parts)
         assert np.array_equal(truth.transform(X), one.transform(X))
 
 
@@ -140,9 +144,9 @@ def test_a_weighted_fit_is_a_fit_of_repeated_rows(cls):
     order = np.random.default_rng(2).permutation(int(w.sum()))
     if "max_iter" in model.get_params():
         model.set_params(max_iter=20)
-    weighted = pickle.loads(pickle.dumps(model)).fit(X, sample_weight=w)
-    repeated = pickle.loads(pickle.dumps(model)).fit(np.repeat(X, w.astype(int), axis=0)[order])
-    assert_close(weighted._parts_, repeated._parts_, rtol=1e-4)
+    weighted = copied(model).fit(X, sample_weight=w)
+    repeated = copied(model).fit(np.repeat(X, w.astype(int), axis=0)[order])
+    assert_close(weighted.parts, repeated.parts, rtol=1e-4)
 
 
 @laws("sparse")
@@ -154,9 +158,9 @@ def test_dense_is_csr(cls):
             model.fit(S)
         return
     with unmix.config(block_rows=64):
-        dense = pickle.loads(pickle.dumps(model)).fit(X)
-        sparse = pickle.loads(pickle.dumps(model)).fit(S)
-    assert_close(dense._parts_, sparse._parts_, rtol=1e-5)
+        dense = copied(model).fit(X)
+        sparse = copied(model).fit(S)
+    assert_close(dense.parts, sparse.parts, rtol=1e-5)
     assert_close(dense.transform(X), sparse.transform(S), rtol=1e-5)
 
 
@@ -169,9 +173,10 @@ def test_the_objective_never_gets_worse(cls, acceleration):
     if "max_iter" in model.get_params():
         model.set_params(max_iter=40)
     with unmix.config(acceleration=acceleration):
-        trace = model.fit(X).trace_
-    objective = np.array([s.objective for s in trace if s.accepted])
-    assert (np.diff(objective) <= 1e-9 * np.abs(objective[:-1]) + 1e-12).all()
+        model.fit(X)
+    for trace in [model.trace_, *(stage.trace for stage in model.stages_)]:
+        objective = np.array([s.objective for s in trace if s.accepted and not np.isnan(s.objective)])
+        assert (np.diff(objective) <= 1e-9 * np.abs(objective[:-1]) + 1e-12).all()
 
 
 @laws("pure")
@@ -185,14 +190,32 @@ def test_nothing_passed_in_is_changed(cls):
     again = b._replace(z=out.z)
     held = pickle.dumps((U, again, out.stats, model.__dict__))
     model.local(U, again)
-    model.update(U, out.stats)
+    if model in model.stages(model.shape):
+        model.update(U, out.stats)
     model.encode(U, b)
     assert pickle.dumps((U, b, model.__dict__)) == before
     assert pickle.dumps((U, again, out.stats, model.__dict__)) == held
+    for stage in model.stages(model.shape):
+        if stage.over in ("sample", "whole"):
+            pure_rounds(stage, b)
     copy, frozen = X.copy(), X.copy()
     frozen.setflags(write=False)
     model.fit(frozen)
     assert np.array_equal(frozen, copy)
+
+
+def pure_rounds(stage, b):
+    """Rounds change neither the parts nor what the engine holds for them."""
+    before = pickle.dumps((stage, b))
+    data = stage.open(b, generator(0, "open"))
+    U = stage.start(None, data, generator(0, "init"))
+    for step in range(2 if stage.most is None else min(2, stage.most)):
+        held = pickle.dumps(U)
+        new, _ = stage.step(U, data, generator(0, "step", step))
+        assert pickle.dumps(U) == held
+        U = new
+    stage.hand(U, data)
+    assert pickle.dumps((stage, b)) == before
 
 
 @laws("online")
@@ -203,14 +226,14 @@ def test_online_with_rate_one_on_all_rows_is_a_batch_step(cls):
     if "n_init" in model.get_params():
         model.set_params(n_init=1)
     with unmix.config(acceleration=False):
-        batch = pickle.loads(pickle.dumps(model)).fit(X)
-        online = pickle.loads(pickle.dumps(model)).partial_fit(X, rate=1.0)
-    assert_close(batch._parts_, online._parts_, rtol=1e-6)
-    before = online._parts_
+        batch = copied(model).fit(X)
+        online = copied(model).partial_fit(X, rate=1.0)
+    assert_close(batch.parts, online.parts, rtol=1e-6)
+    before = online.parts
     online.partial_fit(X, rate=1.0)
-    step = model._bare(online._shape)
+    step = model.at(online.shape)
     b = blocks(cls, X)[0]
-    assert_close(step.update(before, step.local(before, b).stats), online._parts_, rtol=1e-6)
+    assert_close(step.update(before, step.local(before, b).stats), online.parts, rtol=1e-6)
 
 
 @laws("missing")
@@ -223,10 +246,12 @@ def test_nan_is_not_observed(cls):
         with pytest.raises(ValueError, match=r"contains NaN.*row \d+, column \d+"):
             model.fit(holes)
         return
-    check(pickle.loads(pickle.dumps(model)).fit(holes))
+    fitted = copied(model).fit(holes)
+    check(fitted)
+    assert all(stage.result != "nonfinite" for stage in fitted.stages_)
     empty_row = holes.copy()
     empty_row[3] = np.nan
-    fitted = pickle.loads(pickle.dumps(model)).fit(empty_row)
+    fitted = copied(model).fit(empty_row)
     assert np.isfinite(fitted.transform(empty_row)).all()
     empty_column = holes.copy()
     empty_column[:, 1] = np.nan
@@ -242,8 +267,8 @@ def test_nan_is_not_observed(cls):
 @laws("float32")
 def test_float32_in_float32_out(cls):
     model, X, check = example(cls)
-    double = pickle.loads(pickle.dumps(model)).fit(X)
-    single = pickle.loads(pickle.dumps(model)).fit(X.astype(np.float32))
+    double = copied(model).fit(X)
+    single = copied(model).fit(X.astype(np.float32))
     check(single)
     assert single.transform(X.astype(np.float32)).dtype == np.float32
     for name, value in vars(single).items():
@@ -261,7 +286,7 @@ def test_float32_in_float32_out(cls):
 def test_the_planted_parts_are_found(cls):
     model, X, check = example(cls)
     check(model.fit(X))
-    assert model.result_ in ("converged", "max_iter")
+    assert model.result_ in ("converged", "solved", "max_iter")
     assert len(model.trace_) <= model.n_iter_
 
 
@@ -273,7 +298,7 @@ def test_save_load_and_pickle_give_the_same_output(cls, tmp_path):
     for back in (
         unmix.load(tmp_path / "model.unmix"),
         cls.load(tmp_path / "model.unmix"),
-        pickle.loads(pickle.dumps(model)),
+        copied(model),
     ):
         assert np.array_equal(back.transform(X), Z)
         assert back.get_params().keys() == model.get_params().keys()
@@ -284,11 +309,11 @@ class Killed(Exception):
     pass
 
 
-class KillAt:
-    """A callback that ends the fit the hard way after so many passes."""
+class At:
+    """A callback that does something after so many steps, whatever stage they are of."""
 
-    def __init__(self, passes):
-        self.left = passes
+    def __init__(self, steps, what):
+        self.left, self.what, self.stages = steps, what, []
 
     def setup(self, estimator, context):
         pass
@@ -297,45 +322,92 @@ class KillAt:
         pass
 
     def on_fit_task_begin(self, estimator, context):
-        pass
+        if context.task_name not in ("fit", "pass", "round"):
+            self.stages.append(context.task_name)
 
     def on_fit_task_end(self, estimator, context):
-        if context.task_name == "pass":
+        if context.task_name in ("pass", "round"):
             self.left -= 1
             if self.left == 0:
-                raise Killed
+                return self.what()
+        return False
+
+
+def kill():
+    raise Killed
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def steps_of(model):
+    """How many steps a fitted model made in all stages."""
+    return len(model.trace_) + sum(len(stage.trace) for stage in model.stages_)
 
 
 @laws("resume")
 def test_killed_and_resumed_is_never_killed(cls, tmp_path):
+    """At every step of every stage."""
     model, X, _ = example(cls)
-    path = tmp_path / "state"
     with unmix.config(block_rows=50):
-        truth = pickle.loads(pickle.dumps(model)).fit(X)
-    if len(truth.trace_) < 3:
-        pytest.skip("solved in fewer passes than it takes to be killed in")
-    killed = pickle.loads(pickle.dumps(model)).set_callbacks(KillAt(3))
-    with unmix.config(block_rows=50, checkpoint=path, checkpoint_seconds=0.0):
-        with pytest.raises(Killed):
-            killed.fit(X)
-        assert path.exists()
-        assert not hasattr(killed, "trace_")
-        resumed = pickle.loads(pickle.dumps(model)).fit(X)
-        assert not path.exists()
-    assert same_bits(truth._parts_, resumed._parts_)
-    assert [s.objective for s in truth.trace_] == [s.objective for s in resumed.trace_]
+        truth = copied(model).fit(X)
+    for step in range(1, steps_of(truth) + 1):
+        path = tmp_path / f"state {step}"
+        killed = copied(model).set_callbacks(At(step, kill))
+        with unmix.config(block_rows=50, checkpoint=path, checkpoint_seconds=0.0):
+            with pytest.raises(Killed):
+                killed.fit(X)
+            assert path.exists() == (step > 1)
+            assert not hasattr(killed, "trace_")
+            resumed = copied(model).fit(X)
+            assert not path.exists()
+        assert same_bits(truth.parts, resumed.parts)
+        for a, b in zip([truth, *truth.stages_], [resumed, *resumed.stages_], strict=True):
+            old, new = (m.trace if hasattr(m, "trace") else m.trace_ for m in (a, b))
+            assert np.array_equal([s.objective for s in old], [s.objective for s in new], equal_nan=True)
+
+
+@laws("stop")
+@pytest.mark.parametrize("how", ["callback", "interrupt", "amid"])
+def test_a_fit_can_be_stopped(cls, how, monkeypatch):
+    """After every step of every stage, by a callback or by Ctrl-C, and by Ctrl-C amid a step: parts are there."""
+    model, X, _ = example(cls)
+    truth = copied(model).fit(X)
+    names = [stage.name for stage in truth.stages_]
+    for step in range(1, steps_of(truth) + 1):
+        watch = At(step, {"callback": lambda: True, "interrupt": interrupt, "amid": lambda: False}[how])
+        stopped = copied(model).set_callbacks(watch)
+        if how == "amid":
+            left, record = step, loop.Loop.record
+
+            def amid(self, s, *rest, record=record):
+                nonlocal left
+                left -= s.index == 0
+                if left == 0:
+                    raise KeyboardInterrupt
+                record(self, s, *rest)
+
+            monkeypatch.setattr(loop.Loop, "record", amid)
+        stopped.fit(X)
+        monkeypatch.undo()
+        assert stopped.result_ == "stopped" or (how != "amid" and step == steps_of(truth))  # it was over
+        assert steps_of(stopped) == step - (how == "amid")
+        assert watch.stages[: len(names)] == names
+        assert np.isfinite(np.asarray(stopped.transform(X), dtype=float)).all()
+        assert stopped.n_iter_ == max(1, len(stopped.trace_))
 
 
 @pytest.mark.slow
 def test_same_bits_from_code_compiled_now_and_from_code_in_the_cache(tmp_path):
     script = """
 import hashlib, numpy as np, scipy.sparse as sp, unmix
-from unmix.engine import tree
+from unmix.engine import loop, tree
 for name, cls in unmix.models().items():
     model, X, _ = cls.example(np.random.default_rng(0))
     holes = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
     for data in [X] + [holes] * cls.missing + [sp.csr_array(X)] * cls.sparse:
-        leaves = tree.leaves(model.fit(data)._parts_)
+        leaves = tree.leaves(model.fit(data).parts)
         print(name, hashlib.sha256(b"".join(np.asarray(v).tobytes() for v in leaves)).hexdigest())
 """
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

@@ -28,7 +28,7 @@ def corpus(n=200, V=60, K=5, length=50, seed=0, sharp=0.1):
 def prepared(X, weight, **params):
     model = LatentDirichletAllocation(len(weight), components_init=weight, **params)
     model._shape = Shape(*X.shape, X.dtype, False, float(len(X)))
-    return model, model.start(Block(X), np.random.default_rng(0))
+    return model, model.start(None, Block(X), np.random.default_rng(0))
 
 
 @pytest.fixture
@@ -114,9 +114,8 @@ def test_a_step_of_the_start_is_that_of_double_precision(K):
     elog = psi(weight) - psi(weight.sum(axis=0))
     np.testing.assert_allclose(beta[:, :K], np.exp(elog - elog.max(axis=1, keepdims=True)), rtol=1e-5, atol=1e-17)
     found = np.empty((2, 61, 24), np.float32)
-    for i, rows in enumerate((slice(0, 40), slice(40, 90))):
-        b = x[rows]
-        sketch(b.indptr, b.indices, b.data, tokens[rows], mass[rows], beta, alpha, 6, found[i])
+    for i, rows in enumerate((np.arange(40), np.arange(40, 90))):
+        sketch(rows, x.indptr, x.indices, x.data, tokens, mass, beta, alpha, 6, found[i])
     totals = np.empty(K)
     blend(weight, 0.3, 0.5, 4.0, found, beta, totals)
     S = twin(X, w, lam, alpha, alpha + X.sum(axis=1, keepdims=True) / K, 6)[1]
@@ -244,11 +243,21 @@ def test_tiny_priors_and_large_counts_stay_finite():
         np.testing.assert_allclose(Z.sum(axis=1), 1, rtol=1e-5)
 
 
+class Keeping(LatentDirichletAllocation):
+    """Keeps γ of the training documents."""
+
+    collect = True
+
+    def publish(self, fit):
+        super().publish(fit)
+        self.gamma_ = fit.z
+
+
 @pytest.mark.parametrize("priors", [{}, {"doc_topic_prior": "auto", "topic_word_prior": "auto"}])
 def test_the_bound_never_falls_and_is_what_publish_says(priors):
     X, _ = corpus(n=250, seed=5)
-    model = LatentDirichletAllocation(5, max_iter=200, random_state=0, **priors)
-    gamma = model._fit(X, None, collect=True).z
+    model = Keeping(5, max_iter=200, random_state=0, **priors).fit(X)
+    gamma = model.gamma_
     objective = np.array([s.objective for s in model.trace_])
     assert (np.diff(objective) <= 1e-10 * np.abs(objective[:-1])).all()
     weight, eta = model.components_, model.topic_word_prior_
@@ -313,10 +322,9 @@ def test_evaluate_every_ends_the_fit_by_perplexity():
 def test_online_steps_have_scikit_learns_rate_and_learn():
     X, words = corpus(n=600, V=50, K=4, length=80, seed=7)
     model = LatentDirichletAllocation(4, learning_method="online", batch_size=100, doc_topic_prior=0.2, random_state=0)
-    rows, rate = model.online()
-    assert rows == 100
-    assert rate(0) == pytest.approx(11.0**-0.7)
-    assert LatentDirichletAllocation().online() is None
+    assert model.online().batch == 100
+    assert model.online().rate(None, 0, 1.0, 1.0) == pytest.approx(11.0**-0.7)
+    assert LatentDirichletAllocation().online().batch is None
     found = model.fit(X).components_
     assert distance(words, found) < 0.1
 
@@ -484,7 +492,7 @@ def test_select_cuts_the_topic_of_most_words_in_two():
     X = np.array([rng.multinomial(60, p) for p in shares @ topics])
     three = LatentDirichletAllocation(3, random_state=0)
     fit = fit_together([three], X, [None], [0])[0]
-    U = LatentDirichletAllocation(4).grow(fit, np.random.default_rng(0))
+    U = LatentDirichletAllocation(4).neighbour(fit, True, np.random.default_rng(0))
     cut = int(three.components_.sum(axis=1).argmax())
     np.testing.assert_allclose(U.weight[:, cut] + U.weight[:, 3], fit.U.weight[:, cut])
     np.testing.assert_array_equal(np.delete(U.weight, [cut, 3], axis=1), np.delete(fit.U.weight, cut, axis=1))

@@ -9,11 +9,13 @@ from sklearn.decomposition import NMF as Peer
 from unmix import NMF, select
 from unmix.engine import tree
 from unmix.engine.block import Block
-from unmix.kernels.nmf_csr import LEAST, TILE, add_transposed_times, times
+from unmix.kernels.nmf_csr import NONZEROS_PER_TILE, TILE, add_transposed_times, times
 from unmix.kernels.nmf_hals import hals, masked_hals, residual
 from unmix.kernels.nmf_kl import kl_rows
 from unmix.model import fit_together
-from unmix.nonneg.nmf import own_grams, paced, parts, relaxed
+from unmix.nonneg._arithmetic import own_grams, relaxed
+from unmix.nonneg._hals import paced
+from unmix.nonneg._method import make_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
 KL = {"beta_loss": "kullback-leibler", "solver": "mu"}
@@ -359,8 +361,8 @@ def test_masked_local_is_the_complete_one_on_observed_columns(kind):
     H = np.ascontiguousarray(U.T) + 0.1
     seen = np.zeros(X.shape, bool)
     seen[:, :12] = True
-    part = model.local(parts(H[:12].copy()), Block(X[:, :12].copy()))
-    mask = model.local(parts(H), Block(np.where(seen, X, 0), observed=seen))
+    part = model.local(make_parts(H[:12].copy()), Block(X[:, :12].copy()))
+    mask = model.local(make_parts(H), Block(np.where(seen, X, 0), observed=seen))
     np.testing.assert_allclose(mask.z, part.z, rtol=1e-6, atol=1e-9)
     assert mask.loss == pytest.approx(part.loss, rel=1e-8)
     np.testing.assert_allclose(mask.stats.B[:12], part.stats.B, rtol=1e-6, atol=1e-9)
@@ -410,7 +412,7 @@ def test_blocks_with_and_without_holes_add_up(kind, holes):
     seen = np.random.default_rng(1).random(X.shape) < 0.6
     seen[30:] |= holes == "first"
     seen[:30] |= holes == "last"
-    X, model, H = np.where(seen, X, 0).astype(np.float32), NMF(3, **kind), parts((U.T + 0.1).astype(np.float32))
+    X, model, H = np.where(seen, X, 0).astype(np.float32), NMF(3, **kind), make_parts((U.T + 0.1).astype(np.float32))
     full = [None if s.all() else s for s in (seen[:30], seen[30:])]
     outs = [model.local(H, Block(x, observed=s)) for x, s in zip((X[:30], X[30:]), full, strict=True)]
     total = tree.add_into(tree.double(outs[0].stats), outs[1].stats)
@@ -532,7 +534,7 @@ def test_csr_products_with_a_factor_of_several_tiles(order):
     X = sp.random_array((20, 30_000), density=0.004, rng=rng, format="csr")
     U, Z = rng.random((30_000, 8)), rng.random((20, 8))
     assert U.nbytes > 2 * TILE
-    assert X.nnz > 4 * LEAST * 20
+    assert X.nnz > 4 * NONZEROS_PER_TILE * 20
     truth, truth_t = X @ U, X.T @ Z
     if order == "shuffled":
         for a, b in zip(X.indptr, X.indptr[1:], strict=False):
@@ -577,7 +579,7 @@ def test_select_cuts_the_part_that_says_most_in_two(loss):
     X = rng.gamma(0.3, size=(300, 6)) @ rng.gamma(0.3, size=(6, 40)) + 0.1 * rng.random((300, 40))
     model = NMF(9, beta_loss=loss, random_state=0)
     fit = fit_together([model], X, [None], [0])[0]
-    U = NMF(10, beta_loss=loss).grow(fit, np.random.default_rng(0))
+    U = NMF(10, beta_loss=loss).neighbour(fit, True, np.random.default_rng(0))
     z = model.transform(X)
     power = 2 if loss == "frobenius" else 1
     cut = int(np.argmax((z**power).sum(axis=0) * (model.components_**power).sum(axis=1)))

@@ -148,7 +148,7 @@ def test_documents_are_scored_word_by_word():
     model.fit(X)
     usual, odd = scores(model, X), scores(model, strange)
     assert roc_auc_score(np.r_[np.zeros(len(X)), np.ones(20)], np.r_[usual, odd]) > 0.95
-    log_p, tokens = model._rows("completion", X).T
+    log_p, tokens = model.completions(X)
     np.testing.assert_allclose(usual, -log_p / tokens)
     assert scores(model, np.zeros((1, X.shape[1])))[0] == 0.0
     with pytest.raises(TypeError, match="LatentDirichletAllocation does not say what a cell"):
@@ -493,7 +493,7 @@ def test_the_detector_takes_models_of_scikit_learn(theirs, tmp_path):
     detector = OutlierDetector(theirs, random_state=0).fit(X)
     assert detector.p_values([[90.0] * 4, [0.0] * 4]).tolist() == pytest.approx([1 / 201, 0.9], abs=0.25)
     np.save(tmp_path / "x.npy", X)
-    with pytest.raises(TypeError, match=f"model={type(theirs).__name__} is none of unmix.*pass an array"):
+    with pytest.raises(TypeError, match=f"model={type(theirs).__name__} is not a model of unmix.*pass an array"):
         OutlierDetector(theirs).fit(tmp_path / "x.npy")
     assert detector.p_values(tmp_path / "x.npy").shape == (200,)
 

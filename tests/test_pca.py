@@ -207,7 +207,7 @@ def test_missing_cells_reach_the_optimum_that_complete_rows_have_in_closed_form(
     np.testing.assert_allclose(ours.components_, rest.components_, atol=0.03)
     # and no parameters near the EM solution are better
     U = ours._parts_
-    model = ours._worker()
+    model = ours.for_new_rows()
     observed = ~np.isnan(X)
     b = Block(np.where(observed, X, 0.0), None, None, observed)
     best = model.local(U, b).loss

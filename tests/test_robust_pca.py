@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 import unmix
 from unmix import RobustPCA
 from unmix.kernels.robust_split import split
-from unmix.linear import robust_pca
+from unmix.linear import _least_absolute
 
 
 def candes(n, corrupted, seed=0):
@@ -199,7 +199,7 @@ def test_scores_do_not_depend_on_how_far_off_a_cell_is():
 def test_rows_whose_scores_were_not_found_are_counted_in_a_warning(monkeypatch):
     X, _ = planted(150, 60, 4)
     model = RobustPCA(random_state=0).fit(X)
-    monkeypatch.setattr(robust_pca, "NEWTON", 1)
+    monkeypatch.setattr(_least_absolute, "NEWTON_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match=r"scores of 7 rows are rough"):
         model.transform(np.concatenate([np.random.default_rng(1).normal(size=(7, 60)), np.zeros((2, 60))]))
 

@@ -394,7 +394,7 @@ def test_held_out_rows_are_among_those_that_count():
 
 def test_shares_and_classes_are_refused():
     X, _ = blobs(3)
-    with pytest.raises(ValueError, match="sample_weight sums to 1, as if there were so many rows"):
+    with pytest.raises(ValueError, match="sample_weight sums to 1, as if there were that many rows"):
         unmix.select(unmix.KMeans(), X, [1, 2], sample_weight=np.full(len(X), 1 / len(X)))
     with pytest.raises(ValueError, match="model is the class KMeans: give an estimator"):
         unmix.select(unmix.KMeans, X)
@@ -603,5 +603,5 @@ def test_a_start_that_names_rows_is_for_these_rows_alone():
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = unmix.KMedoids(3, init=[0, 1, 59])
     assert unmix.select(model, X, [3], criterion="stability", random_state=0).k == 1
-    with pytest.raises(ValueError, match=r"init of KMedoids belongs to rows of X.*by name"):
+    with pytest.raises(ValueError, match=r"init of KMedoids refers to rows of X.*by name"):
         unmix.validate.stability(model, X)

@@ -130,7 +130,7 @@ def test_grown_parts_are_those_of_one_centre_more(beta):
     X = rows()
     three, four = SoftKMeans(3, beta=beta, random_state=0), SoftKMeans(4, beta=beta)
     fit = fit_together([three], X, [None], [0])[0]
-    U = four.grow(fit, np.random.default_rng(0))
+    U = four.neighbour(fit, True, np.random.default_rng(0))
     apart = squares(X, fit.U.centers)
     V = (softmax(-apart / fit.U.beta, axis=1) * apart).sum(axis=0)
     np.testing.assert_allclose(fit.stats.V, V, rtol=1e-7)

@@ -568,7 +568,7 @@ def test_files_that_are_missing_unknown_ragged_or_disagree(tmp_path):
         as_source(tmp_path / "none")
     pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), tmp_path / "none" / "1.parquet")
     pq.write_table(pa.table({"a": [1.0], "z": [2.0]}), tmp_path / "none" / "2.parquet")
-    with pytest.raises(ValueError, match=r"2\.parquet lacks b and has z.*columns="):
+    with pytest.raises(ValueError, match=r"2\.parquet lacks b and also has z.*columns="):
         as_source(tmp_path / "none")
     assert as_source(tmp_path / "none", columns=["a"]).n == 2
     np.savez(tmp_path / "x.npz", a=X, b=X)

@@ -2,9 +2,11 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import unmix
+from benchmarks.sizes import FILE, FUNCTION, code_lines
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unmix"
@@ -20,6 +22,55 @@ MAY_IMPORT = {
     "selection": {"selection", "validate", "model", "engine", "maths"},
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
     "cli": {"cli", "engine", "io", "model", *FAMILIES},
+}
+
+
+TUPLES = {"_replace", "_make", "_fields", "_asdict", "_field_defaults"}  # NamedTuple's, public by its documentation
+OTHERS_PRIVATE = {  # private names that modules use of others' objects, and why
+    "_validate_params": "scikit-learn's check of `_parameter_constraints`, which has no public name",
+    "_init_callback_context": "scikit-learn's callback protocol",
+    "_callbacks": "the same: whether anybody listens",
+    "_meta": "Dask's empty frame of the same columns",
+    "_MODELS": "the package's list of models, which the command line reads without importing them all",
+}
+# Every `while` and every `for … break` outside the engine, and why it is no loop of a fit
+LOOPS = {
+    "cluster/_starts.py:spread_out.traverse": "draws: rows far enough from those already taken",
+    "cluster/_starts.py:spread_out": "draws: a shorter distance until there are enough rows",
+    "cluster/_swaps.py:Swaps._sampled": "the medoids of one small sample: a round of the fit solves them to the end",
+    "cluster/kmeans.py:KMeans._refill": "over the empty clusters of one update",
+    "kernels/kmeans_limits.py:seek": "path compression in a minimum-cost flow",
+    "kernels/kmeans_limits.py:leads_to": "a path in the same",
+    "kernels/kmeans_limits.py:shortest": "ways in the same",
+    "kernels/kmeans_limits.py:assign": "the flow itself: one block's assignment",
+    "kernels/lanes.py:total.code": "code generation: halves of a register",
+    "kernels/lda_documents.py:documents": "one document's γ",
+    "kernels/medoids.py:best_leaver": "bits of a mask",
+    "kernels/medoids.py:fasterpam": "over the rows of one round",
+    "kernels/medoids.py:build": "PAM's greedy start: lazy evaluation of gains",
+    "kernels/medoids.py:roots": "bits of a mask",
+    "kernels/nmf_csr.py:_times": "pieces of a row",
+    "kernels/nmf_csr.py:_short_times": "pieces of a row",
+    "kernels/nmf_csr.py:_transposed_times": "pieces of a row",
+    "kernels/nmf_csr.py:_short_transposed_times": "pieces of a row",
+    "kernels/nmf_hals.py:hals": "one row's z",
+    "kernels/nmf_hals.py:masked_hals": "one row's z",
+    "kernels/nmf_kl.py:kl_rows": "one row's z",
+    "kernels/silhouette.py:add_distances": "pieces of a row",
+    "linear/_least_absolute.py:least_absolute": "interior-point steps to one row's z",
+    "linear/_rotations.py:orthomax": "the rotation of one update: a small orthogonal matrix",
+    "linear/robust_pca.py:RobustPCA.encode": "one row's z",
+    "model/lloyd.py:halves": "two halves of one component, where a start is made of a neighbour's fit",
+    "nonneg/_divergence.py:dense_rows": "one row's z",
+    "nonneg/_multiplicative.py:Multiplicative.amounts": "one row's z",
+    "selection/clouds.py:clouds": "how many columns there are rows enough for",
+    "selection/likeness.py:structure": "draws until a comparison is decided: each is a fit of the engine",
+}
+SEVERAL_LOOPS = {
+    "kernels/kmeans_limits.py:assign": 2,
+    "kernels/nmf_csr.py:_times": 2,
+    "kernels/silhouette.py:add_distances": 2,
+    "selection/likeness.py:structure": 2,
 }
 
 
@@ -53,11 +104,108 @@ def test_no_family_imports_anothers_private_names():
             assert not private or target == own, f"{path.relative_to(SOURCE)} imports {name}"
 
 
-def test_only_the_engine_loops_over_passes():
-    loop = re.compile(r"for .* in range\(.*(max_iter|n_iter|max_passes)")
+def test_no_family_imports_another():
+    for family in FAMILIES:
+        for path in (SOURCE / family).rglob("*.py"):
+            others = {name for target, name in imports(path) if target in FAMILIES - {family}}
+            assert not others, f"{path.relative_to(SOURCE)} imports {others}"
+
+
+def private(tree):
+    """Private names that a file uses of objects other than self, cls and super(), and does not define itself."""
+    defined = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    defined |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "cls"):
+            defined |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.endswith("__"):
+            continue
+        if not re.fullmatch(r"self|cls|super\(.*\)", ast.unparse(node.value)) and node.attr not in defined | TUPLES:
+            yield node.attr
+
+
+def test_no_private_attribute_crosses_modules():
     for path in SOURCE.rglob("*.py"):
-        if "engine" not in path.parts:
-            assert not loop.search(path.read_text()), path
+        name = path.relative_to(SOURCE).as_posix()
+        used = set(private(ast.parse(path.read_text()))) - set(OTHERS_PRIVATE)
+        assert not used, f"{name} uses {used} of other modules: give what others need a public name"
+
+
+def inherited(tree, family):
+    """Private names of itself that a class of a family uses and no file of the family defines."""
+    trees = [ast.parse(path.read_text()) for path in (SOURCE / family).rglob("*.py")]
+    known = {n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self" and node.attr.startswith("_")
+        if own and not node.attr.endswith("__") and node.attr not in known | set(OTHERS_PRIVATE):
+            yield node.attr
+
+
+def test_families_use_public_names_of_the_estimator():
+    for family in FAMILIES:
+        for path in (SOURCE / family).rglob("*.py"):
+            used = set(inherited(ast.parse(path.read_text()), family))
+            assert not used, f"{path.relative_to(SOURCE)} uses {used} of the estimator: ask for a public name"
+
+
+def guesses(tree):
+    """The names that a file looks for in an object, rather than knowing whether it has them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (ast.unparse(node.func), len(node.args)) in (("hasattr", 2), ("getattr", 3)):
+            yield ast.unparse(node.args[1]).strip("'")
+
+
+def test_capabilities_are_declared_never_guessed():
+    for folder in (*FAMILIES, "selection", "outlier", "validate", "cli"):
+        for path in (SOURCE / folder).rglob("*.py"):
+            name = path.relative_to(SOURCE).as_posix()
+            found = set(guesses(ast.parse(path.read_text())))
+            assert not found, f"{name} looks whether something has {found}: ask for a capability (isinstance), or adapt"
+
+
+def ends_early(loop):
+    """Whether a `for` has a `break` of its own."""
+    inside = list(loop.body)
+    while inside:
+        node = inside.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if not isinstance(node, (ast.For, ast.While, ast.FunctionDef)):
+            inside += ast.iter_child_nodes(node)
+    return False
+
+
+def loops(node, where=""):
+    """The functions that loop until something is reached."""
+    for child in ast.iter_child_nodes(node):
+        inner = where
+        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+            inner = f"{where}.{child.name}".strip(".")
+        elif isinstance(child, ast.While) or (isinstance(child, ast.For) and ends_early(child)):
+            yield where
+        yield from loops(child, inner)
+
+
+def test_only_the_engine_loops():
+    found = Counter()
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE)
+        if name.parts[0] != "engine":
+            found.update(f"{name.as_posix()}:{f}" for f in loops(ast.parse(path.read_text())))
+    assert set(found) == set(LOOPS), set(found) ^ set(LOOPS)
+    several = {name: n for name, n in found.items() if n > 1}
+    assert several == SEVERAL_LOOPS, several
+    every = re.compile(r"for .* in range\(.*(max_iter|n_iter|max_passes|n_init)")
+    for path in SOURCE.rglob("*.py"):
+        assert "engine" in path.parts or not every.search(path.read_text()), path
+
+
+def test_files_are_read_in_ten_minutes():
+    for path in SOURCE.rglob("*.py"):
+        lines, functions = code_lines(path.read_text())
+        assert lines <= FILE, f"{path.relative_to(SOURCE)} has {lines} lines of code"
+        assert max(functions.values(), default=0) <= FUNCTION, f"{path.relative_to(SOURCE)}: {functions}"
 
 
 def test_every_model_is_in_the_read_me_and_says_its_equations():

@@ -258,8 +258,8 @@ def test_silhouette_changes_nothing():
         (np.eye(4), np.zeros((4, 2)), {}, "one label per row"),
         (np.eye(4), [0, np.nan, 1, 1], {}, "every row needs a label"),
         (np.eye(4), ["a", None, "b", "b"], {}, "NoneType"),
-        (np.eye(4), np.array(["a", 1, "b", "b"], object), {}, "int amid"),
-        (np.eye(4), np.array(["a", np.nan, "b", "b"], object), {}, "float amid"),
+        (np.eye(4), np.array(["a", 1, "b", "b"], object), {}, "int among"),
+        (np.eye(4), np.array(["a", np.nan, "b", "b"], object), {}, "float among"),
         (np.eye(4), [0, 1, 2, 3], {"sample_weight": np.full(4, 0.25)}, "each alone"),
         (np.eye(4), [0, 0, 1, 1], {"sample": 1}, "sample=1"),
         (np.eye(4), [0, 0, 1, 1], {"sample": 2.5}, "sample=2.5"),
@@ -514,7 +514,7 @@ def test_stability_of_matrices_of_pairs(method):
         return
     for model, options, words in (
         (tree, {"method": "transfer"}, "AgglomerativeClustering has no predict"),
-        (kernel, {"noise": 0.1}, "noise=0.1 would make no matrix"),
+        (kernel, {"noise": 0.1}, "noise=0.1 cannot be added to the matrix"),
     ):
         with pytest.raises(ValueError, match=words):
             stability(model, D, n=5, **options)

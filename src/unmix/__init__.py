@@ -1,6 +1,6 @@
 """unmix finds the hidden parts of data: X ≈ Z U.
 
-One loop, one contract for a model, every model of the field. See `unmix.models()` for the list.
+One loop, one contract for a model, all the models. See `unmix.models()` for the list.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# The one list of models: name → module. A model is imported when it is first asked for.
+# The one list of models: name → module. A model is imported when it is first used.
 _MODELS = {
     "PCA": "unmix.linear.pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
@@ -31,9 +31,11 @@ _OTHERS = {
     "config": "unmix.engine.config",
     "get_config": "unmix.engine.config",
     "set_config": "unmix.engine.config",
+    "as_source": "unmix.engine.sources",
+    "triples": "unmix.engine.sources.triples",
     "OutlierDetector": "unmix.outlier.conformal",
     "Select": "unmix.selection.estimator",
-    "Selection": "unmix.selection.choose",
+    "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
 }
 
@@ -54,12 +56,14 @@ __all__ = [
     "Select",
     "Selection",
     "SoftKMeans",
+    "as_source",
     "config",
     "get_config",
     "load",
     "models",
     "select",
     "set_config",
+    "triples",
 ]
 
 if TYPE_CHECKING:
@@ -68,6 +72,8 @@ if TYPE_CHECKING:
     from unmix.cluster.kmedoids import KMedoids
     from unmix.cluster.soft_kmeans import SoftKMeans
     from unmix.engine.config import config, get_config, set_config
+    from unmix.engine.sources import as_source
+    from unmix.engine.sources.triples import triples
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
@@ -77,8 +83,9 @@ if TYPE_CHECKING:
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
     from unmix.outlier.conformal import OutlierDetector
-    from unmix.selection.choose import Selection, select
+    from unmix.selection.choose import select
     from unmix.selection.estimator import Select
+    from unmix.selection.result import Selection
     from unmix.topic.lda import LatentDirichletAllocation
 
 
@@ -89,6 +96,12 @@ def models() -> dict[str, type[Model]]:
     -------
     models : dict
         Class by name, in the order of the documentation.
+
+    Examples
+    --------
+    >>> import unmix
+    >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
+    ['LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

@@ -16,7 +16,7 @@ class Plain(click.Group):
     """A group whose errors are one plain sentence, not a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what the library says of bad input is what the person reads."""
+        """Run a command; what the library says about bad input is what the user reads."""
         try:
             return super().invoke(ctx)
         except (ValueError, TypeError, OSError, MemoryError, ImportError, NotImplementedError) as e:
@@ -41,16 +41,15 @@ def main() -> None:
 
 @main.command()
 def models() -> None:
-    """List the models, and what each takes."""
-    from rich.table import Table
+    """List the models, and what each takes and gives."""
+    from unmix.model.facts import GIVES, TAKES, facts, words
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for head in ("model", "what it finds", "k is called", "NaN", "sparse"):
-        table.add_column(head, no_wrap=head == "model")
     for name, cls in unmix.models().items():
-        what = (cls.__doc__ or "").strip().splitlines()[0].rstrip(".")
-        table.add_row(name, what, _k_name(cls) or "–", _yes(cls.missing), _yes(cls.sparse))
-    _console().print(table)
+        told = facts(cls)
+        k = _k_name(cls)
+        click.echo(f"{name}: {told.finds}" + (f" (--k is {k})" if k else ""))
+        both = (("takes", words(told, TAKES)), ("gives", words(told, GIVES)))
+        click.echo("    " + "; ".join(f"{verb} {what}" for verb, what in both if what))
 
 
 @main.command()
@@ -58,12 +57,14 @@ def models() -> None:
 @click.argument("file", type=click.Path(exists=True))
 @click.option("--k", type=int, help="How many parts (n_clusters, n_components: whatever the model calls it).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter; may be repeated.")
-@click.option("--columns", help="Which columns, by name, with commas between; by default all.")
+@click.option("--columns", help="Which columns, by name, separated by commas; all by default.")
 @click.option("--weights", help="Column that says how many times each row counts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
-@click.option("--out", type=click.Path(), help="Where to keep the model.  [default: FILE with the ending .unmix]")
+@click.option("--out", type=click.Path(), help="Where to save the model.  [default: FILE with the extension .unmix]")
 @click.option("--threads", type=int, help="Threads to use.  [default: all cores]")
-@click.option("--checkpoint", type=click.Path(), help="Keep the state here; the same command goes on after a crash.")
+@click.option(
+    "--checkpoint", type=click.Path(), help="Save the state here; after a crash the same command resumes from it."
+)
 def fit(
     model: str,
     file: str,
@@ -76,7 +77,7 @@ def fit(
     threads: int | None,
     checkpoint: str | None,
 ) -> None:
-    """Fit MODEL to the rows of FILE and keep it.
+    """Fit MODEL to the rows of FILE and save it.
 
     \b
     Examples:
@@ -93,7 +94,7 @@ def fit(
     params = dict(_setting(s, cls) for s in settings)
     if k is not None:
         params[_k_name(cls) or "k"] = k
-    if "random_state" in cls._get_param_names():
+    if "random_state" in _names(cls):
         params.setdefault("random_state", seed)
     target = Path(out) if out else Path(file.rstrip("/")).with_suffix(".unmix")
     if not target.parent.is_dir():
@@ -114,7 +115,7 @@ def fit(
 @click.option("--out", required=True, type=click.Path(), help="Where to write: .csv, .parquet or .npy.")
 @click.option("--labels", is_flag=True, help="Write each row's label (predict) instead of its parts (transform).")
 def transform(model: str, file: str, out: str, labels: bool) -> None:
-    """Write what MODEL (a .unmix file) says of each row of FILE.
+    """Write what MODEL (a .unmix file) says about each row of FILE.
 
     \b
     Examples:
@@ -123,15 +124,15 @@ def transform(model: str, file: str, out: str, labels: bool) -> None:
     """
     from unmix.engine.sources import as_source
     from unmix.io.write import write_rows
+    from unmix.model.capabilities import Groups
 
     estimator = unmix.load(model)
-    if labels and not hasattr(estimator, "predict"):
+    if labels and not isinstance(estimator, Groups):
         raise ValueError(f"{type(estimator).__name__} has no labels: leave out --labels")
     names = ["label"] if labels else [str(n) for n in estimator.get_feature_names_out()]
-    wanted = list(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else None
-    source = as_source(file, columns=wanted)
+    source = as_source(file, columns=estimator.column_names)
     method = "assign" if labels else "encode"
-    rows = (b.reshape(len(b), -1) for b in estimator._stream(method, source))
+    rows = (b.reshape(len(b), -1) for b in estimator.stream(method, source))
     write_rows(out, rows, names)
     _console().print(f"{source.n:,} rows, {len(names)} columns written to {out}")
 
@@ -139,7 +140,7 @@ def transform(model: str, file: str, out: str, labels: bool) -> None:
 @main.command()
 @click.argument("file", type=click.Path(exists=True))
 def info(file: str) -> None:
-    """Tell what FILE holds: a kept model (.unmix), or a table of data."""
+    """Tell what FILE holds: a saved model (.unmix), or a table of data."""
     if file.endswith(".unmix"):
         _summary(unmix.load(file), Path(file).name)
         return
@@ -158,7 +159,7 @@ def info(file: str) -> None:
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("column")
-    for name in ("missing", "least", "mean", "most"):
+    for name in ("missing", "min", "mean", "max"):
         table.add_column(name, justify="right")
     for j in range(min(source.d, 20)):
         column = head[:, j]
@@ -186,7 +187,12 @@ def _model(name: str) -> Any:
 
 def _k_name(cls: Any) -> str | None:
     """What the model calls its number of parts."""
-    return next((n for n in ("n_clusters", "n_components") if n in cls._get_param_names()), None)
+    return next((n for n in ("n_clusters", "n_components") if n in _names(cls)), None)
+
+
+def _names(cls: Any) -> list[str]:
+    """Names of the model's parameters."""
+    return list(cls().get_params(deep=False))
 
 
 def _setting(text: str, cls: Any) -> tuple[str, Any]:
@@ -194,8 +200,8 @@ def _setting(text: str, cls: Any) -> tuple[str, Any]:
     import json
 
     name, equals, value = text.partition("=")
-    if not equals or name not in cls._get_param_names():
-        raise ValueError(f"--set {text!r}: give NAME=VALUE, where NAME is one of {', '.join(cls._get_param_names())}")
+    if not equals or name not in _names(cls):
+        raise ValueError(f"--set {text!r}: give NAME=VALUE, where NAME is one of {', '.join(_names(cls))}")
     try:
         return name, json.loads({"true": "true", "false": "false", "none": "null"}.get(value.lower(), value))
     except json.JSONDecodeError:
@@ -203,7 +209,7 @@ def _setting(text: str, cls: Any) -> tuple[str, Any]:
 
 
 def _columns(file: str, columns: str | None, weights: str | None) -> tuple[list[str] | None, Any]:
-    """The columns to fit on, and the weights out of their own column."""
+    """The columns to fit on, and the weights from their own column."""
     from unmix.engine.sources import as_source
 
     chosen = None if columns is None else [c.strip() for c in columns.split(",")]
@@ -222,7 +228,7 @@ def _summary(model: Any, title: str) -> None:
     console = _console()
     last = model.trace_[-1] if model.trace_ else None
     console.print(f"{title}: {model!r}".replace("\n", ""))
-    how = f"{model.result_} after {model.n_iter_} passes"
+    how = f"{model.result_} after {model.n_iter_} step{'s' * (model.n_iter_ > 1)}"
     if last is not None:
         how += f", {last.seconds:.2f} s, objective {last.objective:.6g} a row"
     console.print(how)
@@ -251,7 +257,3 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console(highlight=False, markup=False)  # names of columns and files may hold brackets
-
-
-def _yes(flag: bool) -> str:
-    return "yes" if flag else "no"

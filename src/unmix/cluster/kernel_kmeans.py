@@ -3,24 +3,23 @@
 local    z_i = argmin_k ‖φ(x_i) − m_k‖²        m_k = 1/N_k Σ_{j∈k} w_j φ(x_j)
          ‖φ(x) − m_k‖² = K(x, x) − 2/N_k Σ_{j∈k} w_j K(x, x_j) + 1/N_k² Σ_{j∈k} Σ_{l∈k} w_j w_l K(x_j, x_l)
 stats    N_k = Σ_{z_i=k} w_i     V_k = Σ_{z_i=k} w_i ‖φ(x_i) − m_k‖²
-update   m_k from the new labels: Lloyd's algorithm, in `solve`
+update   none: a mean m_k is known only through the labels of *all* rows, so the statistics of a block that would give
+         the next means are as large as the data. Lloyd's algorithm is made of rounds on the rows in memory.
 
-A mean m_k is known by the labels of *all* rows alone, so the statistics of a block that would give the next means are
-as large as the data: the iterations are inside `solve`, on the rows in memory, and U holds those rows and the weights
-w_j/N_k by which each counts in its mean. The kernel matrix is computed once if it fits the memory budget, else row
-chunk by row chunk again in each iteration. Equal rows are merged, so that a row of weight 2 is the row twice.
+U holds those rows and the weights w_j/N_k by which each counts in its mean. The kernel matrix is computed once if it
+fits the memory budget, else row chunk by row chunk again in each round. Equal rows are merged, so that a row of weight
+2 is the row twice.
 
 An *empty cluster* takes the row that is farthest (in weighted squared distance) from its mean, among clusters of more
 than one row; so every cluster has a row at the end, unless there are fewer different rows than clusters.
 
 Where the kernel is not positive semi-definite, "squared distances" may be negative, the objective may rise, and labels
-may run in circles: the best labels are kept, by the means that they are nearest to, and the fit ends after ten
-iterations that found none better.
+may run in circles: the best means are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,23 +27,24 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from unmix.cluster._distances import check_symmetric
+from unmix.cluster._kernels import KERNELS, Kernel, Matrix, chunk
 from unmix.engine.block import Block, Local
-from unmix.engine.config import get_config
 from unmix.engine.layout import Shape
 from unmix.engine.sample import distinct
-from unmix.engine.trace import Fit, Step
+from unmix.engine.stage import Stage
+from unmix.engine.trace import Fit
+from unmix.maths.seeding import far_apart
 from unmix.model import Model
+from unmix.model.capabilities import Geometry, Groups, Space
 
-KERNELS = "additive_chi2 chi2 cosine laplacian linear poly polynomial precomputed rbf sigmoid"
-TAKES = {
-    "rbf": ("gamma",),
-    "laplacian": ("gamma",),
-    "chi2": ("gamma",),
-    "poly": ("gamma", "degree", "coef0"),
-    "polynomial": ("gamma", "degree", "coef0"),
-    "sigmoid": ("gamma", "coef0"),
-}
-IDLE = 10  # iterations without a better objective
+UNKNOWN = float(np.finfo(np.float64).max)  # a loss that was not yet seen
+
+
+class Events(NamedTuple):
+    """What happened."""
+
+    empty: int  # clusters that no row is left for
 
 
 class Parts(NamedTuple):
@@ -54,10 +54,7 @@ class Parts(NamedTuple):
     share: np.ndarray  # (n, K) w_j / N_k where row j is in cluster k, else 0
     square: np.ndarray  # ‖m_k‖²
     shift: np.ndarray  # where a linear kernel is measured from: distances do not depend on it, their rounding does
-    losses: np.ndarray  # per row, at the start of each iteration
-    settled: bool
-    rose: bool  # the kernel is not positive semi-definite
-    empty: int  # clusters that no row is left for
+    events: Events
 
 
 class Stats(NamedTuple):
@@ -67,8 +64,88 @@ class Stats(NamedTuple):
     V: np.ndarray
 
 
-class KernelKMeans(ClusterMixin, Model):
-    """k-means in the space of a kernel: minimise Σ_i w_i min_k ‖φ(x_i) − m_k‖².
+class Labels(NamedTuple):
+    """The clusters of the held rows, and whose means they are nearest to."""
+
+    label: np.ndarray
+    before: np.ndarray  # the clusters whose means they are nearest to,
+    nearest: bool  # unless a row was moved to an empty cluster
+    best: np.ndarray  # of those before, the clusters whose means gave the best labels
+    least: float  # the loss of these labels
+    moved: bool  # whether a label changed in the last round
+    events: Events
+
+
+class Lloyd(Stage):
+    """Rounds: rows to the nearest means, means of the rows."""
+
+    name, over = "lloyd", "whole"
+
+    def __init__(self, model: Any) -> None:
+        remedy = "choose another kernel, gamma or coef0"
+        if not Kernel(model).semidefinite:
+            self.may_rise = f"kernel={model.kernel!r} is not positive semi-definite on these rows; {remedy}"
+        self.K, self.init, self.tol, self.kernel = model.n_clusters, model.init, model.tol, Kernel(model)
+
+    def open(self, data: Block, rng: np.random.Generator) -> Matrix:
+        """The kernel matrix; equal rows are merged where labels are not given."""
+        if self.kernel.kernel == "precomputed":
+            check_symmetric(data.x, "kernel", rng)
+        elif isinstance(self.init, str):
+            whole = distinct(data)
+            order = rng.permutation(len(whole.x))
+            data = Block(whole.x[order], None if whole.w is None else whole.w[order])
+        return Matrix(self.kernel, data.x, np.ones(len(data.x)) if data.w is None else data.w)
+
+    def start(self, before: Any, data: Matrix, rng: np.random.Generator) -> Labels:
+        """First labels: of rows drawn far apart in the space of the kernel, random, or given."""
+        if not isinstance(self.init, str):
+            label = np.asarray(self.init).astype(np.int64)
+        elif self.init == "random":
+            label = rng.integers(self.K, size=len(data.w))
+        else:
+            label = data.apart(far_apart(data.w, self.K, rng, data.apart)).argmin(axis=1)
+        label, empty = refill(label, data.w, data.own.copy(), self.K)
+        return Labels(label, label, False, label, UNKNOWN, True, Events(empty))
+
+    def step(self, U: Labels, data: Matrix, rng: np.random.Generator) -> tuple[Labels, float]:
+        """The nearest means of these clusters; ties stay, so that no label runs in circles."""
+        w, best, least = data.w, U.best, U.least
+        share, N = shares(U.label, w, self.K)
+        inner = data.times(share)
+        apart = data.own[:, None] - 2 * inner + np.einsum("jk,jk->k", share, inner)
+        apart[:, N == 0] = np.inf
+        here = np.take_along_axis(apart, U.label[:, None], axis=1)[:, 0]
+        new = np.where(apart.min(axis=1) < here, apart.argmin(axis=1), U.label)
+        near = np.take_along_axis(apart, new[:, None], axis=1)[:, 0]
+        label, empty = refill(new, w, near, self.K)
+        loss = float(w @ here)
+        if U.nearest and loss < least:
+            best, least = U.before, loss
+        nearest, moved = np.array_equal(label, new), not np.array_equal(label[w > 0], U.label[w > 0])
+        return Labels(label, U.label, nearest, best, least, moved, Events(empty)), loss / float(w.sum())
+
+    def goal(self, U: Labels, first: float) -> float | bool:
+        """Done when no label changes; by `tol`, when the objective hardly does."""
+        return True if not U.moved else self.tol * abs(first) if self.tol > 0 else False
+
+    def hand(self, U: Labels, data: Matrix) -> Parts:
+        """The means by their rows; where the labels that they give would be worse, the means that gave these."""
+        label = U.label
+        if U.moved:
+            ahead, loss = self.step(U, data, np.random.default_rng(0))
+            if self.step(ahead, data, np.random.default_rng(0))[1] > loss:
+                label = U.before if U.nearest else U.best
+        share, _ = shares(label, data.w, self.K)
+        square = np.einsum("jk,jk->k", share, data.times(share))
+        rows = data.rows[:0] if self.kernel.kernel == "precomputed" else data.rows
+        return Parts(rows.astype(np.float64), share, square, data.shift, U.events)
+
+
+class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
+    """Clusters of any shape: k-means in the space of a kernel.
+
+    Minimises Σ_i w_i min_k ‖φ(x_i) − m_k‖².
 
     Parameters
     ----------
@@ -93,9 +170,9 @@ class KernelKMeans(ClusterMixin, Model):
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
-        The most iterations.
+        Maximum number of rounds.
     tol : float, default=0
-        Stop when an iteration improves the objective by no more than this share of it; 0: when no label changes.
+        Stop when a round improves the objective by no more than this share of the first one; 0: when no label changes.
     random_state : int, RandomState instance or None, default=None
         Seed of the first clusters.
 
@@ -109,7 +186,7 @@ class KernelKMeans(ClusterMixin, Model):
     Examples
     --------
     >>> import numpy as np
-    >>> from unmix.cluster.kernel_kmeans import KernelKMeans
+    >>> from unmix import KernelKMeans
     >>> t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     >>> ring = np.column_stack([np.cos(t), np.sin(t)])
     >>> X = np.vstack([0.2 * ring, 3 * ring])  # no line separates a ring from what it surrounds
@@ -119,9 +196,9 @@ class KernelKMeans(ClusterMixin, Model):
     """
 
     collect = True
+    tied = ("init",)
     exempt: ClassVar[dict[str, str]] = {
         "online": "means in the space of a kernel are made of rows: a batch has no statistics that would move them",
-        "resume": "the iterations are made in memory, in one step: there is nothing to go on from",
     }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -166,19 +243,13 @@ class KernelKMeans(ClusterMixin, Model):
         self.random_state = random_state
 
     def check(self, shape: Shape) -> None:
-        """Refuse more clusters than rows, a precomputed matrix that is not square, labels that are none."""
+        """Refuse more clusters than rows, a precomputed matrix that is not square, and `init` that is not labels."""
         K, n = self.n_clusters, shape.n
         if n < K:
             raise ValueError(f"n_samples={n} should be >= n_clusters={K}: ask for fewer clusters")
         if self.kernel == "precomputed" and n != shape.d:
             raise ValueError(f"kernel='precomputed' needs a square matrix, not {n} × {shape.d}")
-        if isinstance(self.kernel, str):
-            takes = TAKES.get(self.kernel, ())
-            for name in self.kernel_params or {}:
-                if name not in takes:
-                    raise ValueError(
-                        f"kernel_params has {name!r}, but kernel={self.kernel!r} takes {' and '.join(takes) or 'none'}"
-                    )
+        Kernel(self).check()
         if not isinstance(self.init, str):
             label = np.asarray(self.init)
             if label.shape != (n,) or label.dtype.kind not in "iu" or label.min() < 0 or label.max() >= K:
@@ -186,43 +257,13 @@ class KernelKMeans(ClusterMixin, Model):
                     f"init must be {n} labels, integers from 0 to {K - 1}; it is {label.dtype} {label.shape}"
                 )
 
-    def route(self, shape: Shape) -> str:
-        """All rows in memory."""
-        return "direct"
+    def stages(self, shape: Shape) -> list[Stage]:
+        """Lloyd's algorithm on the kernel matrix."""
+        return [Lloyd(self)]
 
-    def tolerance(self) -> float:
-        """The iterations are in `solve`."""
-        return 0.0
-
-    # ---------------------------------------------------------------- kernels
-
-    def _kernel(self, U: Parts, x: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
-        """K(x_i, y_j); without y, K(x_i, x_i)."""
-        x = x.astype(np.float64)
-        if self.kernel == "linear":
-            x = x - U.shift
-            return np.einsum("ij,ij->i", x, x) if y is None else x @ (y - U.shift).T
-        from sklearn.metrics.pairwise import pairwise_kernels
-
-        if y is None:
-            if self.kernel in ("rbf", "laplacian", "chi2"):
-                return np.ones(len(x))
-            if callable(self.kernel):
-                return np.array([float(self.kernel(v, v, **(self.kernel_params or {}))) for v in x])
-            parts = (x[a : a + 32] for a in range(0, len(x), 32))
-            return np.concatenate([np.diagonal(self._kernel(U, part, part)) for part in parts])
-        names = TAKES.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
-        more: dict[str, Any] = {k: getattr(self, k) for k in names}
-        if more.get("gamma", 0) is None and self.kernel == "chi2":
-            del more["gamma"]
-        more |= self.kernel_params or {}
-        with np.errstate(over="ignore", invalid="ignore"):
-            out = np.asarray(pairwise_kernels(x, y.astype(np.float64), metric=self.kernel, **more), dtype=np.float64)
-        if not np.isfinite(out).all():
-            raise ValueError(
-                f"kernel={self.kernel!r} gives values that are not finite for these rows: scale X, or lower gamma"
-            )
-        return out
+    def starts(self) -> int:
+        """Given labels are one start."""
+        return self.n_init if isinstance(self.init, str) else 1
 
     def _to_means(self, U: Parts, b: Block) -> np.ndarray:
         """Squared distances of a block's rows to the means."""
@@ -231,103 +272,13 @@ class KernelKMeans(ClusterMixin, Model):
             own = np.zeros(len(b.x))
             if b.closing:
                 own = b.x[np.arange(len(b.x)), b.start + np.arange(len(b.x))].astype(np.float64)
-            return own[:, None] - 2 * (b.x @ share) + U.square  # type: ignore[no-any-return]
-        out = self._kernel(U, b.x)[:, None] + U.square.astype(np.float64)
+            return np.asarray(own[:, None] - 2 * (b.x @ share) + U.square)
+        kernel = Kernel(self)
+        out = kernel.squares(b.x, U.shift)[:, None] + U.square.astype(np.float64)
         step = chunk(len(U.rows), 1 << 20)
         for a in range(0, len(b.x), step):
-            out[a : a + step] -= 2 * (self._kernel(U, b.x[a : a + step], U.rows) @ share)
+            out[a : a + step] -= 2 * (kernel.between(b.x[a : a + step], U.rows, U.shift) @ share)
         return out
-
-    # ---------------------------------------------------------------- the fit
-
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """The clusters of a sample."""
-        return self.solve(sample.x, sample.w, rng)
-
-    def solve(self, x: np.ndarray, w: np.ndarray | None, rng: np.random.Generator) -> Parts:
-        """Lloyd's algorithm on the rows of the kernel matrix."""
-        given = self.kernel == "precomputed"
-        K, weight = self.n_clusters, np.ones(len(x)) if w is None else w
-        first = None if isinstance(self.init, str) else np.asarray(self.init)
-        if given or first is not None:  # labels belong to rows as they are
-            rows = x
-        else:
-            whole = distinct(Block(x, w))
-            order = rng.permutation(len(whole.x))
-            rows, weight = whole.x[order], np.ones(len(order)) if whole.w is None else whole.w[order]
-        shift = weight @ rows.astype(np.float64) / weight.sum()
-        if given:
-            i, j = rng.integers(len(x), size=(2, 4096))
-            if not np.allclose(x[i, j], x[j, i], rtol=1e-4, atol=1e-6 * abs(x[i, j]).max()):
-                raise ValueError("kernel='precomputed' needs a symmetric matrix: pass (X + X.T) / 2 if that is meant")
-        empty = rows[:0].astype(np.float64)
-        U = Parts(
-            empty if given else rows.astype(np.float64), np.zeros((0, K)), np.zeros(K), shift, empty, True, False, 0
-        )
-        matrix = Matrix(self, U, rows)
-        tries = []
-        for _ in range(1 if first is not None else self.n_init):
-            label = self._first(matrix, weight, first, rng)
-            tries.append(self._lloyd(matrix, weight, label))
-        label, losses, settled, rose, refused = min(tries, key=lambda t: min(t[1]))
-        share, _ = shares(label, weight, K)
-        square = np.einsum("jk,jk->k", share, matrix.times(share))
-        losses = np.array(losses[: self.max_iter]) / weight.sum()
-        return U._replace(share=share, square=square, losses=losses, settled=settled, rose=rose, empty=refused)
-
-    def _first(self, matrix: Matrix, w: np.ndarray, given: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-        """First labels."""
-        if given is not None:
-            return given.astype(np.int64)
-        n, K = len(w), self.n_clusters
-        if self.init == "random":
-            return rng.integers(K, size=n)
-        trials = 2 + int(np.log(K))
-        pick = np.array([rng.choice(n, p=w / w.sum())])
-        near, label = matrix.apart(pick)[:, 0], np.zeros(n, np.int64)
-        for k in range(1, K):
-            total = np.cumsum(w * near)
-            if not total[-1] > 0:
-                break
-            some = np.searchsorted(total, rng.random(trials) * total[-1], side="right").clip(0, n - 1)
-            apart = matrix.apart(some)
-            best = int(np.argmin(w @ np.minimum(near[:, None], apart)))
-            label[apart[:, best] < near] = k
-            near = np.minimum(near, apart[:, best])
-        return label
-
-    def _lloyd(
-        self, matrix: Matrix, w: np.ndarray, label: np.ndarray
-    ) -> tuple[np.ndarray, list[float], bool, bool, int]:
-        """Labels by distances to means, means by labels, until labels stay; the objective of each, and how it ended."""
-        losses: list[float] = []
-        K, noise = self.n_clusters, 1e-10 * float(w @ abs(matrix.own))
-        label, refused = refill(label, w, matrix.own.copy(), K)
-        before = best = label
-        least, nearest = np.inf, False  # whether the labels are those nearest to the means of `before`
-        while True:
-            share, N = shares(label, w, K)
-            inner = matrix.times(share)
-            square = np.einsum("jk,jk->k", share, inner)
-            apart = matrix.own[:, None] - 2 * inner + square
-            apart[:, N == 0] = np.inf
-            here = np.take_along_axis(apart, label[:, None], axis=1)[:, 0]
-            losses.append(float(w @ here))
-            idle = len(losses) - 1 - int(np.argmin(losses))
-            if nearest and losses[-1] < least:
-                least, best = losses[-1], before
-            new = np.where(apart.min(axis=1) < here, apart.argmin(axis=1), label)  # ties stay: no label runs in circles
-            near = np.take_along_axis(apart, new[:, None], axis=1)[:, 0]
-            filled, refused = refill(new, w, near, K)
-            new, nearest = filled, np.array_equal(filled, new)
-            small = len(losses) > 1 and 0 <= losses[-2] - losses[-1] <= self.tol * abs(losses[-1]) and self.tol > 0
-            done = np.array_equal(new[w > 0], label[w > 0]) or small
-            if done and losses[-1] <= min(losses) + noise:
-                return label, losses, True, False, refused
-            if done or idle >= IDLE or len(losses) > self.max_iter:
-                rose = bool((np.diff(losses) > noise).any())
-                return best if rose else label, losses, not rose and len(losses) <= self.max_iter, rose, refused
-            before, label = label, new
 
     # ---------------------------------------------------------------- the contract
 
@@ -340,35 +291,40 @@ class KernelKMeans(ClusterMixin, Model):
         w, K = np.ones(len(near)) if b.w is None else b.w, len(U.square)
         return Local(label, Stats(np.bincount(label, w, K), np.bincount(label, w * near, K)), float(w @ near))
 
-    def update(self, U: Parts, stats: Stats) -> Parts:
-        """The means stay as `solve` found them."""
-        return U
-
     def notes(self, U: Parts) -> list[str]:
-        """Empty clusters, an end before the optimum."""
+        """Empty clusters."""
         out = []
-        if U.empty:
-            out.append(f"{U.empty} of {self.n_clusters} clusters are empty: there are too few different rows")
-        if U.rose:
-            out.append(
-                f"the objective rose in an iteration: kernel={self.kernel!r} is not positive semi-definite on these "
-                "rows. The best clusters were kept; choose another kernel, gamma or coef0"
-            )
-        elif not U.settled:
-            out.append(f"not converged after {self.max_iter} iterations: raise max_iter")
+        if U.events.empty:
+            out.append(f"{U.events.empty} of {self.n_clusters} clusters are empty: there are too few different rows")
         return out
 
     def publish(self, fit: Fit) -> None:
-        """Labels and inertia; the iterations as the trace."""
-        U = fit.U
-        self.labels_ = fit.z
+        """Labels and inertia."""
         self.inertia_ = float(fit.loss)
-        fell = U.losses <= np.minimum.accumulate(U.losses)
-        self.trace_ = [
-            Step(i + 1, float(v), 0.0, 0.0, bool(ok)) for i, (v, ok) in enumerate(zip(U.losses, fell, strict=True))
-        ]
-        self.n_iter_ = len(U.losses)
-        self.result_ = "stopped" if U.rose else "converged" if U.settled else "max_iter"
+        self.__dict__.pop("labels_", None)
+        if fit.z is not None:
+            self.labels_ = fit.z
+
+    @property
+    def space(self) -> Space:
+        """Squared distances in the space of the kernel; a precomputed one says nothing of K(x, x) of new rows."""
+        plain = Space("kernel", clouds=False)
+        if self.kernel != "precomputed":
+            return plain
+        why = "does not know K(x, x) of a new row, so there are no distances: give it rows and a kernel"
+        return plain._replace(pairwise=True, unknown=f"{type(self).__name__}(kernel='precomputed') {why}")
+
+    def centers(self) -> None:
+        """None: means in the space of the kernel are not rows."""
+        return None
+
+    def distances(self, x: np.ndarray) -> tuple[np.ndarray, str]:
+        """Distances of all pairs of rows in the space of the kernel."""
+        K = x if self.kernel == "precomputed" else Kernel(self).between(x, x, self.parts.shift)
+        apart, own = -2.0 * K, np.diagonal(K)
+        apart += own[:, None]  # in place: there are n² of them
+        apart += own
+        return np.sqrt(np.maximum(apart, 0.0, out=apart), out=apart), "precomputed"
 
     @property
     def _n_features_out(self) -> int:
@@ -384,8 +340,8 @@ class KernelKMeans(ClusterMixin, Model):
         return self.local(U, b._replace(w=None)).z
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """There is no way back: a mean in the space of the kernel is no row."""
-        raise ValueError("KernelKMeans has no inverse_transform: a mean in the space of the kernel is no row of X")
+        """There is no way back: a mean in the space of the kernel is not a row."""
+        raise ValueError("KernelKMeans has no inverse_transform: a mean in the space of the kernel is not a row of X")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -404,47 +360,6 @@ class KernelKMeans(ClusterMixin, Model):
             assert (outside != inside).all(), "the ring was not told from what it surrounds"
 
         return cls(2, gamma=0.5, n_init=10, random_state=0), X, found
-
-
-class Matrix:
-    """The kernel matrix of all rows: held where it fits, else made again chunk by chunk."""
-
-    def __init__(self, model: KernelKMeans, U: Parts, rows: np.ndarray) -> None:
-        self.model, self.U, self.rows = model, U, rows
-        n, self.held = len(rows), None
-        self.step = chunk(n, 1 << 22)
-        if model.kernel == "precomputed":
-            self.held, self.own = rows, np.diagonal(rows).astype(np.float64)
-            return
-        self.own = model._kernel(U, rows)
-        if 8 * n * n <= get_config().budget:
-            held = np.empty((n, n))
-            for part, block in self.chunks():
-                held[part] = block
-            self.held = held
-
-    def chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows of the matrix, some at a time."""
-        for a in range(0, len(self.rows), self.step):
-            part = slice(a, a + self.step)
-            yield part, self.model._kernel(self.U, self.rows[part], self.rows) if self.held is None else self.held[part]
-
-    def times(self, share: np.ndarray) -> np.ndarray:
-        """Σ_j K(x_i, x_j) share_jk."""
-        return np.concatenate([block @ share for _, block in self.chunks()])
-
-    def apart(self, index: np.ndarray) -> np.ndarray:
-        """‖φ(x_i) − φ(x_j)‖² of all rows and some."""
-        if self.held is None:
-            inner = self.model._kernel(self.U, self.rows, self.rows[index])
-        else:
-            inner = self.held[:, index]
-        return np.maximum(self.own[:, None] - 2 * inner + self.own[index], 0.0)  # type: ignore[no-any-return]
-
-
-def chunk(n: int, cells: int) -> int:
-    """So many rows of n cells at a time that they take no more than this, nor an eighth of the memory budget."""
-    return max(1, min(cells, get_config().budget // 64) // n)
 
 
 def shares(label: np.ndarray, w: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

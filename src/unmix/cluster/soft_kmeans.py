@@ -23,12 +23,26 @@ import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unmix.cluster.kmeans import KMeans
+from unmix.cluster import _starts
+from unmix.cluster._example import round_clusters
+from unmix.cluster.metrics.euclidean import Euclidean
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
-from unmix.engine.sample import mean
+from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.model import Model
+from unmix.model.capabilities import Geometry, Groups
+
+EUCLIDEAN = Euclidean()
+GROW_STEP = 0.5  # of a cluster's width, from its centre to that of an additional cluster
+NEGLIGIBLE_SHARE = 1e-9  # of the rows, at most, that belong to a lost centre
+COINCIDENCE_DISTANCE = 1e-3  # of the data's standard deviation, at most, between centres that coincide
+
+
+class Events(NamedTuple):
+    """What happened to centres."""
+
+    lost: int = 0  # that no row belongs to any more
 
 
 class Parts(NamedTuple):
@@ -38,7 +52,7 @@ class Parts(NamedTuple):
     shift: np.ndarray  # about the mean of the data: fixed
     variance: float  # mean over the columns of the data: fixed
     beta: float
-    lost: int  # centres that no row belongs to any more
+    events: Events
 
 
 class Stats(NamedTuple):
@@ -50,8 +64,10 @@ class Stats(NamedTuple):
     holes: np.ndarray | float
 
 
-class SoftKMeans(ClusterMixin, Model):
-    """Soft clusters around means: minimise −β Σ_i w_i log Σ_k exp(−‖x_i − u_k‖²/β).
+class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
+    """Clusters around centres, with memberships.
+
+    Minimises −β Σ_i w_i log Σ_k exp(−‖x_i − u_k‖²/β).
 
     Parameters
     ----------
@@ -66,7 +82,7 @@ class SoftKMeans(ClusterMixin, Model):
     n_init : int or "auto", default="auto"
         Starts, of which the best is kept; "auto" is 10 for "random", else 1.
     max_iter : int, default=300
-        The most passes over the data.
+        Maximum number of passes over the data.
     tol : float, default=1e-6
         Stop when a pass improves the objective per row by no more than tol times the mean variance of the columns.
     random_state : int, RandomState instance or None, default=None
@@ -86,7 +102,7 @@ class SoftKMeans(ClusterMixin, Model):
     Examples
     --------
     >>> import numpy as np
-    >>> from unmix.cluster.soft_kmeans import SoftKMeans
+    >>> from unmix import SoftKMeans
     >>> X = np.array([[0.0], [1], [5], [9], [10]])
     >>> model = SoftKMeans(n_clusters=2, beta=4.0, random_state=0).fit(X)
     >>> model.transform(X)[2].round(3).tolist()
@@ -96,6 +112,7 @@ class SoftKMeans(ClusterMixin, Model):
     sparse = True
     missing = True
     collect = True
+    tied = ("init",)
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -126,45 +143,37 @@ class SoftKMeans(ClusterMixin, Model):
         self.tol = tol
         self.random_state = random_state
 
-    def _hard(self) -> KMeans:
-        """The k-means that begins where this does."""
-        return KMeans(self.n_clusters, init=self.init, n_init=self.n_init)
-
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, and first centres of another shape."""
-        self._hard().check(shape)
+        _starts.check_start(self.init, self.n_clusters, shape)
 
-    def restarts(self) -> int:
+    def starts(self) -> int:
         """As many as k-means makes."""
-        return self._hard().restarts()
+        return _starts.restarts(self.init, self.n_init)
 
-    def sample_rows(self, shape: Shape) -> int:
-        """As many as k-means draws from."""
-        return self._hard().sample_rows(shape)
+    def sizes(self, shape: Shape) -> Sizes:
+        """The sample that k-means draws from."""
+        return Sizes(sample=_starts.sample_rows(self.init, self.n_clusters, shape))
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """The first centres of k-means, and the origin and scale of the data."""
-        centers, x = self._hard().start(sample, rng).centers, sample.x
-        shift = mean(sample)
-        if sp.issparse(x):
-            columns = mean(sample._replace(x=x.astype(np.float64).power(2))) - shift**2
-        else:
-            columns = mean(sample._replace(x=self._about(shift, sample) ** 2))
-        variance = float(np.maximum(columns, 0.0).mean())
-        return Parts(np.asarray(centers, dtype=np.float64), shift, variance, self._reach(variance), 0)
+        cloud = _starts.cloud_of(data, EUCLIDEAN, {})
+        centers = _starts.first_centers(self.init, self.n_clusters, data, cloud, EUCLIDEAN, rng)
+        return Parts(centers, cloud.mean, cloud.variance, self._reach(cloud.variance), Events())
 
     def _reach(self, variance: float) -> float:
         """β."""
         beta = 2 * variance / self.n_clusters if self.beta == "auto" else float(self.beta)
         return max(beta, float(np.finfo(float).tiny))
 
-    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+    def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The centres of a fit, and one more beside that of the cluster that varies most."""
-        U, N, V = fit.U, fit.stats.N, fit.stats.V
-        k, way = int(np.argmax(V)), rng.standard_normal(U.centers.shape[1])
-        step = 0.5 * np.sqrt(V[k] / (max(N[k], 1e-300) * len(way)))
-        new = U.centers[k] + step * way / np.linalg.norm(way)
-        return U._replace(centers=np.vstack([U.centers, new]), beta=self._reach(U.variance), lost=0)
+        if not more:
+            return None
+        U, stats = fit.U, fit.stats
+        k = int(np.argmax(stats.V))
+        new = EUCLIDEAN.beside(U.centers[k], k, stats, stats.V[k], 0, rng, GROW_STEP)
+        return U._replace(centers=np.vstack([U.centers, new]), beta=self._reach(U.variance), events=Events())
 
     def _about(self, shift: np.ndarray, b: Block) -> Any:
         """Rows about the shift in float64, 0 where not observed; CSR rows about zero."""
@@ -181,7 +190,7 @@ class SoftKMeans(ClusterMixin, Model):
         return np.maximum(np.asarray(own)[:, None] + other - 2 * (x @ u.T), 0.0)
 
     def local(self, U: Parts, b: Block) -> Local:
-        """Memberships, and sums weighted by them."""
+        """Memberships, and sums weighted by them. Labels are published; memberships come from `transform`."""
         x = self._about(U.shift, b)
         square = self._squares(U, b, x)
         near = square.min(axis=1)
@@ -196,9 +205,10 @@ class SoftKMeans(ClusterMixin, Model):
         holes: np.ndarray | float = 0.0
         if b.observed is not None:
             holes = zw.T @ (~b.observed).astype(np.float64)
-            loss = np.where(b.observed.any(axis=1), loss, 0.0)  # a row without a cell has no say
+            loss = np.where(b.observed.any(axis=1), loss, 0.0)  # a row without an observed cell does not count
         V = np.einsum("ik,ik->k", zw, square)
-        return Local(z.astype(b.x.dtype), Stats(N, A, V, holes), b.sum(loss))
+        z = z.astype(b.x.dtype)
+        return Local(z.argmax(axis=1).astype(np.int32) if b.closing else z, Stats(N, A, V, holes), b.sum(loss))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """Means of the observed cells, weighted by memberships; a centre that no row belongs to stays."""
@@ -206,22 +216,19 @@ class SoftKMeans(ClusterMixin, Model):
         count = N[:, None] - holes
         known = count > 1e-9 * np.maximum(N[:, None], 1e-300)
         centers = np.where(known, U.shift + A / np.where(known, count, 1.0), U.centers)
-        return U._replace(centers=centers, lost=int(np.count_nonzero(N / N.sum() <= 1e-9)))
+        lost = np.count_nonzero(N / N.sum() <= NEGLIGIBLE_SHARE)
+        return U._replace(centers=centers, events=Events(int(lost)))
 
-    def unit(self, U: Parts, first: float) -> float:
-        """The mean variance of a column."""
-        return U.variance
-
-    def keep(self, z: np.ndarray) -> np.ndarray:
-        """Labels are published; memberships come from `transform`."""
-        return z.argmax(axis=1).astype(np.int32)
+    def goal(self, U: Parts, first: float) -> float:
+        """`tol` times the mean variance of a column."""
+        return self.tol * U.variance
 
     def notes(self, U: Parts) -> list[str]:
         """Centres without rows, and centres that coincide."""
         out = []
-        if U.lost:
-            out.append(f"no row belongs to {U.lost} of {self.n_clusters} centres: ask for fewer, or raise beta")
-        close = np.linalg.norm(U.centers[:, None] - U.centers, axis=2) < 1e-3 * U.variance**0.5
+        if lost := U.events.lost:
+            out.append(f"no row belongs to {lost} of {self.n_clusters} centres: ask for fewer, or raise beta")
+        close = np.linalg.norm(U.centers[:, None] - U.centers, axis=2) < COINCIDENCE_DISTANCE * U.variance**0.5
         if same := int(np.triu(close, 1).any(axis=0).sum()):
             out.append(
                 f"{same} of {self.n_clusters} centres coincide with others: beta={U.beta:.3g} is larger than the "
@@ -240,6 +247,17 @@ class SoftKMeans(ClusterMixin, Model):
         if fit.z is not None:
             self.labels_ = fit.z
 
+    def centers(self) -> np.ndarray:
+        """`cluster_centers_`."""
+        return self.cluster_centers_
+
+    def dispersion(self, fit: Fit, x: np.ndarray, w: np.ndarray | None) -> float:
+        """The squares of (some) rows' distances to the nearest centre: the loss, a free energy, may be negative."""
+        from sklearn.metrics.pairwise import nan_euclidean_distances
+
+        near = nan_euclidean_distances(x, self.cluster_centers_).min(axis=1)
+        return float(np.average(near**2, weights=w) * fit.weight)
+
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
@@ -255,13 +273,5 @@ class SoftKMeans(ClusterMixin, Model):
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[SoftKMeans, np.ndarray, Callable[[Any], None]]:
         """Four round clusters of different sizes, apart by many times their width."""
-        truth = np.array([[0.0, 0, 0, 5], [6, 0, 0, 0], [0, 6, 0, -5], [0, 0, 6, 0]])
-        label = np.repeat(np.arange(4), (30, 60, 90, 120))
-        X = truth[label] + 0.5 * rng.standard_normal((len(label), 4))
-
-        def found(model: Any) -> None:
-            apart = np.sqrt(((truth[:, None] - model.cluster_centers_) ** 2).sum(-1))
-            assert apart.min(axis=1).max() < 0.5, "a planted centre was not found"
-            assert len(set(apart.argmin(axis=1))) == len(truth), "two planted centres share one that was found"
-
+        X, found = round_clusters(rng)
         return cls(4, random_state=0), X, found

@@ -15,7 +15,7 @@ sees many slow directions at once, is far ahead. So Anderson is used once residu
 row, the squared step (after every second plain one) before that.
 
 `reach` doubles whenever it was what bounded an accepted step and is divided by four when a squared step is rejected.
-A rejection forgets all steps. Whoever asks must judge a proposal by the objective: nothing here looks at it.
+A rejection forgets all steps. The caller must judge a proposal by the objective: nothing here looks at it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Accelerator:
         return np.asarray(G[-1] - gamma @ dG)
 
     def reject(self) -> None:
-        """Hear that the last proposal made the objective worse or was not feasible; forget the steps."""
+        """The last proposal made the objective worse or was not feasible: forget the steps."""
         if self.squared:
             self.reach = max(1.0, self.reach / 4.0)
         self._forget()

@@ -24,6 +24,9 @@ class Block(NamedTuple):
         Global index of the first row.
     closing : bool
         Whether this is the closing pass of a fit: its z is what `publish` sees.
+    absent : bool
+        Whether entries that CSR rows do not hold were not observed. Then an explicit zero is a value like any other,
+        and `observed` is None: what was observed is what x holds.
     """
 
     x: Any
@@ -32,6 +35,7 @@ class Block(NamedTuple):
     observed: np.ndarray | None = None
     start: int = 0
     closing: bool = False
+    absent: bool = False
 
     @property
     def total(self) -> float:

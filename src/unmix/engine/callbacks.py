@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from unmix.engine.config import Settings
@@ -16,85 +16,80 @@ AFTER = 1.0  # seconds before anything is shown
 _screen = threading.Lock()
 
 
-class Passes:
-    """Tells an estimator's callbacks of each pass, and hears from them whether to stop."""
+class Watch:
+    """Who hears of the stages and steps of a fit, and may stop it; this one does neither."""
 
-    def __init__(self, estimator: Any, bare: Any, X: Any, shape: Any) -> None:
-        self.estimator, self.bare, self.X, self.shape = estimator, bare, X, shape
-        self.most = bare.passes(bare.route(shape))
-        self.context = estimator._init_callback_context(max_subtasks=self.most)
-        self.bar: Callable[[int, float], None] | None = None
+    def stage(self, name: str, word: str, most: int) -> None:
+        """A stage begins, of at most so many steps; a step is called by this word."""
 
-    def begin(self) -> None:
-        """The fit begins."""
-        self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+    def step(self, number: int, best: Callable[[], Any], fit: Callable[[], Fit] | None) -> bool:
+        """A step has ended; True to stop. `best` gives the best start so far, `fit` the fit if it ended now."""
+        return False
 
-    def __call__(self, number: int, best: Any) -> bool:
-        """A pass has ended; True to stop. `best` gives the best start so far, for callbacks that ask for a model."""
+
+class Callbacks(Watch):
+    """Tells an estimator's callbacks, and a bar if a person watches: fit → stage → step."""
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.estimator, self.X = estimator, X
+        self.context = estimator._init_callback_context(max_subtasks=None)
+        self.heard = bool(self.context._callbacks)
+        self.task: Any = None
+        self.bar: Callable[..., None] | None = None
+
+    def stage(self, name: str, word: str, most: int) -> None:
+        """A stage begins; the one before has ended."""
+        self.name, self.word, self.most = name, word, most
+        if self.heard:
+            self._end_stage()
+            self.task = self.context.subcontext(task_name=name, max_subtasks=most)
+            self.task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+
+    def step(self, number: int, best: Callable[[], Any], fit: Callable[[], Fit] | None) -> bool:
+        """A step has ended."""
         if self.bar is not None:
-            self.bar(number, best().objective)
-        task = self.context.subcontext(task_name="pass")
+            objective = best().objective
+            told = f"objective {objective:.6g}" if isfinite(objective) else ""
+            self.bar(completed=number, total=self.most, stage=self.name, objective=told)
+        if not self.heard:
+            return False
+        task = self.task.subcontext(task_name=self.word)
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        stop = task.call_on_fit_task_end(
-            estimator=self.estimator, X=self.X, reconstruction_attributes=lambda: self._attributes(best())
-        )
-        return bool(stop)
+        attributes = None if fit is None else lambda: self.estimator.attributes_of(fit())
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, X=self.X, reconstruction_attributes=attributes))
 
-    def end(self) -> None:
-        """The fit has ended."""
+    def _end_stage(self) -> None:
+        if self.task is not None:
+            self.task.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+
+    @contextmanager
+    def watching(self, settings: Settings) -> Iterator[None]:
+        """Begin and end of a fit for the callbacks, and a bar when a person watches."""
+        self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        columns = ("{task.fields[stage]}", "bar", "count", "{task.fields[objective]}")
+        with _shown(type(self.estimator).__name__, None, columns, settings, stage="", objective="") as tell:
+            self.bar = tell
+            yield
+        if self.heard:
+            self._end_stage()
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
 
-    def _attributes(self, start: Any) -> dict[str, Any]:
-        """The fitted attributes of the best parts so far, as if the fit had stopped here."""
-        shadow = copy.copy(self.estimator)
-        last = start.trace[-1]
-        shadow._shape = self.bare._shape
-        shape = self.shape
-        loss = last.objective * shape.weight
-        shadow._finish(
-            Fit(
-                start.U,
-                None,
-                loss,
-                last.objective,
-                shape.weight,
-                shape.n,
-                shape.dtype,
-                [*start.trace],
-                "stopped",
-                "",
-                start.stats,
-            )
-        )
-        return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}
-
 
 @contextmanager
-def watched(passes: Passes, settings: Settings) -> Iterator[None]:
-    """Begin and end of a fit for the callbacks, and a bar when a person watches."""
-    passes.begin()
-    columns = ("bar", "count", "objective {task.fields[objective]}")
-    with _shown(type(passes.estimator).__name__, passes.most, columns, settings, objective="…") as tell:
-        passes.bar = lambda number, objective: tell(completed=number, objective=f"{objective:.6g}")
-        yield
-    passes.end()
-
-
-@contextmanager
-def stages(title: str, settings: Settings) -> Iterator[Callable[[str], None]]:
+def progress_line(title: str, settings: Settings) -> Iterator[Callable[[str], None]]:
     """A line that tells a person who watches what long work is at."""
     with _shown(title, None, ("spinner", "{task.fields[stage]}"), settings, stage="") as tell:
-        yield lambda stage: tell(stage=stage)
+        yield lambda stage: None if tell is None else tell(stage=stage)
 
 
 @contextmanager
 def _shown(
     title: str, total: int | None, columns: tuple[str, ...], settings: Settings, **fields: Any
-) -> Iterator[Callable[..., None]]:
+) -> Iterator[Callable[..., None] | None]:
     """Progress by rich, when a person watches, that appears only for what takes longer."""
     wanted = settings.progress is True or (settings.progress == "auto" and _person())
     if not wanted or not _screen.acquire(blocking=False):  # one at a time: that of the work that others are a part of
-        yield lambda **news: None
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

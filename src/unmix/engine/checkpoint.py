@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unmix.engine.accelerate import Accelerator
+from unmix.engine.start import Start
 from unmix.io import pack
 
 
@@ -30,6 +32,8 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first"
             )
+        if path.is_dir():
+            raise ValueError(f"checkpoint={str(path)!r} is a folder: give the name of a file in it")
         params = loop.model.get_params(deep=False)
         if not isinstance(params.get("random_state"), int):  # then the seed in the file is as good as any
             params.pop("random_state", None)
@@ -47,18 +51,29 @@ class Checkpoint:
 
     def resume(self, loop: Any) -> list[Any] | None:
         """The starts as they were, or None where there is no file yet."""
-        from unmix.engine.loop import Start
-
         if self.path is None or not self.path.exists():
             return None
-        saved = pack.read(self.path, own=type(loop.model).__module__)
+        try:
+            saved = pack.read(self.path, own=type(loop.model).__module__)
+        except pack.PackError as e:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
+                "or name another"
+            ) from e
         wrong = [k for k, v in self.belongs.items() if saved["belongs"].get(k) != v]
         if wrong:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} belongs to another fit (other {' and '.join(wrong)}): "
                 "remove the file, or give this fit a file of its own"
             )
-        loop.number, loop.steps, loop.seed = saved["number"], saved["steps"], saved["seed"]
+        if not saved["complete"]:
+            loop.expect_missing()
+        loop.index, loop.number, (loop.batches_done, loop.weight_seen) = (
+            saved["stage"],
+            saved["number"],
+            saved["batches"],
+        )
+        loop.seed, loop.ended = saved["seed"], saved["ended"]
         loop.began -= saved["seconds"]
         starts = []
         for entry in saved["starts"]:
@@ -78,17 +93,19 @@ class Checkpoint:
             return
         entries = []
         for s in starts:
-            fields = ("index", "U", "stats", "trace", "result", "message", "made_of", "plain", "good")
-            entry = {f: getattr(s, f) for f in fields}
-            live = loop.model.stateful and s.result != "stopped"
+            entry = {f.name: getattr(s, f.name) for f in fields(s)}
+            live = loop.stage.stateful and s.result not in ("stopped", "nonfinite")  # whose z was forgotten
             entry["z"] = loop.work.state(s.index, loop.runs) if live else None
             entry["accelerator"] = None if s.accelerator is None else s.accelerator.state()
             entries.append(entry)
         seconds = time.perf_counter() - loop.began
         value = {
             "belongs": self.belongs,
+            "complete": loop.shape.complete,
+            "stage": loop.index,
             "number": loop.number,
-            "steps": loop.steps,
+            "batches": [loop.batches_done, loop.weight_seen],
+            "ended": loop.ended,
             "seed": loop.seed,
             "seconds": seconds,
             "starts": entries,

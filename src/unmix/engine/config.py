@@ -26,14 +26,14 @@ class Settings:
     block_rows : int or None
         Rows in a block; None for about 1 MiB of them. Same data, seed and block size: same bits.
     memory_budget : int, float or None
-        Bytes that a fit may hold beside the data (an int), or that share of the free memory (a float);
+        Bytes that a fit may hold besides the data (an int), or that share of the free memory (a float);
         None for half of it. What each row's z needs beyond it goes to disk.
     progress : {"auto"} or bool
-        A progress bar; "auto" shows one when a person watches (a terminal or a notebook).
+        A progress bar; "auto" shows one when somebody is watching (a terminal or a notebook).
     checkpoint : str, Path or None
-        File that keeps the state of a running fit. The same call after a crash goes on from it.
+        File that keeps the state of a running fit. After a crash the same call resumes from it.
     checkpoint_seconds : float
-        Least time between two checkpoints.
+        Minimum time between two checkpoints.
     acceleration : bool
         Whether slow fixed points are extrapolated, where the model allows it and the objective agrees.
     """
@@ -48,7 +48,7 @@ class Settings:
     acceleration: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what no fit could use, before a fit meets it."""
+        """Refuse values that no fit could use, before one tries to."""
         if isinstance(self.runner, str) and self.runner not in ("threads", "serial", "dask"):
             raise ValueError(f"runner={self.runner!r}: choose 'threads', 'serial', 'dask' or give a distributed.Client")
         if self.n_jobs is not None and (not isinstance(self.n_jobs, int) or self.n_jobs == 0 or self.n_jobs < -1):
@@ -72,7 +72,7 @@ class Settings:
 
     @property
     def budget(self) -> int:
-        """Bytes that a fit may hold beside the data."""
+        """Bytes that a fit may hold besides the data."""
         if isinstance(self.memory_budget, (int, np.integer)):
             return int(self.memory_budget)
         return int((self.memory_budget or 0.5) * free_memory())
@@ -84,12 +84,38 @@ _names = {f.name for f in fields(Settings)}
 
 
 def get_config() -> Settings:
-    """Return the settings in force."""
+    """Return the settings in force.
+
+    Returns
+    -------
+    settings : Settings
+
+    Examples
+    --------
+    >>> import unmix
+    >>> unmix.get_config().runner
+    'threads'
+    """
     return _local.get() or _global
 
 
 def set_config(**settings: Any) -> None:
-    """Change the settings for the whole process (see `config` for the names)."""
+    """Change the settings for the whole process.
+
+    Parameters
+    ----------
+    **settings
+        As for `config`.
+
+    Examples
+    --------
+    >>> import unmix
+    >>> before = unmix.get_config().checkpoint_seconds
+    >>> unmix.set_config(checkpoint_seconds=5)
+    >>> unmix.get_config().checkpoint_seconds
+    5
+    >>> unmix.set_config(checkpoint_seconds=before)
+    """
     global _global
     _global = _with(_global, settings)
 
@@ -121,7 +147,7 @@ def config(**settings: Any) -> Iterator[Settings]:
 def _with(base: Settings, settings: dict[str, Any]) -> Settings:
     unknown = sorted(set(settings) - _names)
     if unknown:
-        raise TypeError(f"{unknown[0]!r} is no setting: the settings are {', '.join(sorted(_names))}")
+        raise TypeError(f"{unknown[0]!r} is not a setting: the settings are {', '.join(sorted(_names))}")
     return replace(base, **settings)
 
 

@@ -18,13 +18,13 @@ import scipy.sparse as sp
 from unmix.engine import tree
 from unmix.engine.config import Settings
 from unmix.engine.layout import Run
-from unmix.engine.rows import Rows, Rules, Seen, apply, sweep
+from unmix.engine.rows import Rows, Rules, Seen, added, apply, sweep
 from unmix.engine.runners import Ask, one_blas_thread
 from unmix.engine.sources.arrays import csr_of
 
 
 def active_client(start: bool) -> Any:
-    """The client that is active; else, if asked to, one on this machine that lives as long as the process."""
+    """The client that is active; else, if asked for, one on this machine that lives as long as the process."""
     try:
         from distributed import Client, default_client
     except ImportError:
@@ -47,7 +47,7 @@ class DaskRunner:
         self.new: dict[tuple[int, int], Any] = {}
 
     def close(self) -> None:
-        """Let the workers forget."""
+        """Release what the workers hold."""
         self.rows.clear()
         self.z.clear()
         self.new.clear()
@@ -86,7 +86,7 @@ class DaskRunner:
                         self.new.update({(s, run.number): both for s in order})
         for run in runs:
             for s, pair in zip(order, swept[run.number], strict=True):
-                totals[s] = tree.double(pair) if totals[s] is None else tree.add_into(totals[s], pair)
+                totals[s] = added(model, totals[s], pair)
         return totals, seen
 
     def commit(self, s: int) -> None:
@@ -202,7 +202,7 @@ def _sweep_group(
         for rows in inputs:
             index = rows.run.number
             past_z: list[Any] | None = None
-            if keep:  # what came from another worker may lie anyhow in memory
+            if keep:  # what came from another worker may have any layout in memory
                 past_z = [[tree.settle(b) for b in before[s, index]] if (s, index) in before else None for s in order]
             out = sweep(model, rows, states, past_z, keep, closing)
             sums.append((out.sums, out.seen))

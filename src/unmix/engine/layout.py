@@ -13,11 +13,14 @@ import numpy as np
 
 BLOCK_BYTES = 1 << 20
 RUN_BYTES = 32 << 20
-RUNS = 64  # how many runs to aim at: enough for many threads, few enough to add up
+RUNS = 64  # how many runs to aim for: enough for many threads, few enough to add up
 
 
 class Shape(NamedTuple):
-    """What a model may know of the data before the first pass."""
+    """What a model may know about the data before the first pass.
+
+    `absent` says whether entries that sparse rows do not hold were not observed; such rows are not `complete`.
+    """
 
     n: int
     d: int
@@ -27,6 +30,9 @@ class Shape(NamedTuple):
     complete: bool = True
     in_memory: bool = True
     nbytes: int = 0
+    absent: bool = False
+    names: tuple[str, ...] | None = None  # of the columns
+    online: bool = False  # these rows are one batch of many
 
 
 class Run(NamedTuple):
@@ -73,5 +79,5 @@ def batches(shape: Shape, rows: int, batch_rows: int | None = None) -> list[list
 
 
 def sample_rows(shape: Shape) -> int:
-    """How many rows a model's `start` sees: all of small data, some ten thousands of large data."""
+    """How many rows a model's `start` sees: all of small data, some tens of thousands of rows of large data."""
     return min(shape.n, int(np.clip((1 << 22) // shape.d, 1 << 14, 1 << 17)))

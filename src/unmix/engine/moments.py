@@ -1,4 +1,4 @@
-"""Data that enter a model only through their moments: n, Σ x, Σ x xᵀ about one fixed origin.
+"""The moments of a block of rows: n, Σ x, Σ x xᵀ about one fixed origin.
 
 For CSR rows the centring is implicit:  Σ w (x−s)(x−s)ᵀ = Σ w x xᵀ − s aᵀ − a sᵀ + n s sᵀ  with  a = Σ w x.  Dense rows
 are centred first, so that no digits cancel.
@@ -6,45 +6,14 @@ are centred first, so that no digits cancel.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine import layout
 from unmix.engine.block import Block
-
-
-class Moments(NamedTuple):
-    """Σ w, Σ w (x−s) and Σ w (x−s)(x−s)ᵀ for the origin s: all that a Gaussian model needs of complete rows."""
-
-    n: float
-    sum: np.ndarray
-    scatter: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """One summary row of d columns, so that a block of moments has a shape like a block of rows."""
-        return 1, len(self.sum)
-
-    @property
-    def dtype(self) -> Any:
-        """Always float64."""
-        return self.scatter.dtype
-
-    def about(self, delta: np.ndarray) -> Moments:
-        """The same moments about the origin s + delta."""
-        if not delta.any():
-            return self
-        cross = np.outer(self.sum - (0.5 * self.n) * delta, delta)
-        scatter = self.scatter - cross
-        scatter -= cross.T
-        return Moments(self.n, self.sum - self.n * delta, scatter)
-
-    def centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """The mean, measured from s, and the scatter about it."""
-        mean = self.sum / self.n
-        return mean, self.scatter - self.n * np.outer(mean, mean)
+from unmix.maths.moments import Moments
 
 
 def is_sparse(x: Any) -> bool:
@@ -69,11 +38,11 @@ def moments(b: Block, shift: np.ndarray) -> Moments:
     else:
         total = b.w.astype(x.dtype) @ x
         x = x * np.sqrt(b.w).astype(x.dtype)[:, None]
-    return Moments(b.total, total, x.T @ x)  # NumPy knows a square when it sees one: half the work
+    return Moments(b.total, total, x.T @ x)  # NumPy recognises a product with its own transpose: half the work
 
 
 def block_rows(shape: layout.Shape) -> int | None:
-    """Rows of a block whose moments are wanted: so many that adding d×d numbers costs little beside making them.
+    """Rows of a block whose moments are wanted: enough that adding d×d numbers costs little compared with making them.
 
     Sixteen times d is enough; of wide rows, which would not fit, four times d.
     """

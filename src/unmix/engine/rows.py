@@ -21,9 +21,18 @@ class Rules(NamedTuple):
     nonnegative: bool
     owner: str
     names: tuple[str, ...] | None = None
+    absent: bool = False  # whether entries that CSR rows do not hold were not observed
+    empty_columns: bool = False  # whether a column may have no observed cell
+
+    @classmethod
+    def of(cls, model: Any, source: Any) -> Rules:
+        """The rules of a model for the cells of a source."""
+        names = source.names and tuple(source.names)
+        absent = source.sparse and model.absent == "unobserved"
+        return cls(model.missing, model.nonnegative, type(model).__name__, names, absent, model.empty_columns)
 
     def column(self, j: int) -> str:
-        """How to call column j to a person."""
+        """What to call column j in a message."""
         return f"column {j}" if self.names is None else f"column {self.names[j]!r}"
 
 
@@ -45,14 +54,20 @@ class Rows:
         self.run, self.x, self.w, self.rules, self.holes = run, x, w, rules, holes
 
     def blocks(self) -> Iterator[Block]:
-        """The blocks in order; cells that were not observed hold 0 and are False in `observed`."""
+        """The blocks in order; cells that were not observed hold 0 and are False in `observed`.
+
+        Where absent entries were not observed, a stored NaN becomes an absent entry.
+        """
+        absent = self.rules.absent
         for a, b in zip(self.run.bounds, self.run.bounds[1:], strict=False):
             i, j = a - self.run.start, b - self.run.start
             w = None if self.w is None else self.w[i:j]
             x = cut(self.x, i, j)
             if a not in self.holes:
                 self.holes[a] = inspect(x, a, self.rules)
-            if self.holes[a]:
+            if absent:
+                yield Block(without_nan(x) if self.holes[a] else x, w, None, None, a, False, True)
+            elif self.holes[a]:
                 observed = ~np.isnan(x)
                 yield Block(np.where(observed, x, x.dtype.type(0)), w, None, observed, a)
             else:
@@ -61,9 +76,11 @@ class Rows:
     def seen(self) -> Seen:
         """What the first look showed; only after the blocks were visited."""
         missing = any(self.holes[a] for a in self.run.bounds[:-1])
+        if self.rules.absent:
+            return Seen(True, held_columns(without_nan(self.x) if missing else self.x, self.w))
         if not missing:
             return Seen(False, np.full(self.x.shape[1], self.w is None or bool((self.w > 0).any())))
-        x = self.x if self.w is None else self.x[self.w > 0]  # a row of no weight is no row
+        x = self.x if self.w is None else self.x[self.w > 0]  # a row of weight 0 does not count
         return Seen(True, ~np.isnan(x).all(axis=0))
 
 
@@ -75,6 +92,21 @@ def cut(x: Any, i: int, j: int) -> Any:
         return x
     p, q = x.indptr[i], x.indptr[j]
     return csr_of(x.data[p:q], x.indices[p:q], x.indptr[i : j + 1] - p, (j - i, x.shape[1]))
+
+
+def without_nan(x: Any) -> Any:
+    """CSR rows whose stored NaN are absent entries."""
+    kept = ~np.isnan(x.data)
+    before = np.concatenate([[0], np.cumsum(kept)]).astype(x.indptr.dtype)
+    return csr_of(x.data[kept], x.indices[kept], before[x.indptr], x.shape)
+
+
+def held_columns(x: Any, w: np.ndarray | None) -> np.ndarray:
+    """Which columns of CSR rows hold an entry in a row of positive weight."""
+    columns = x.indices if w is None else x.indices[np.repeat(w > 0, np.diff(x.indptr))]
+    out = np.zeros(x.shape[1], bool)
+    out[columns] = True
+    return out
 
 
 def inspect(x: Any, start: int, rules: Rules) -> bool:
@@ -92,12 +124,12 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
                 f"Input X contains infinity or a value too large for {values.dtype}: {_where(x, inf, start, rules)}. "
                 "Replace it by NaN if it was not observed, or correct it."
             )
-        if missing and not rules.missing:
+        if missing and not rules.missing and not rules.absent:
             raise ValueError(
                 f"Input X contains NaN: {_where(x, nan, start, rules)}. {rules.owner} needs every cell: "
                 "impute the missing ones or drop those rows."
             )
-        if missing and sp.issparse(x):
+        if missing and sp.issparse(x) and not rules.absent:
             raise ValueError(
                 f"Input X contains NaN: {_where(x, nan, start, rules)}. A sparse X cannot mark a cell as missing: "
                 "pass a dense X, or drop those rows."
@@ -142,11 +174,17 @@ def sweep(
         for s, U in enumerate(states):
             before = None if z is None or z[s] is None else z[s][i]
             out = model.local(U, b._replace(z=before, closing=closing))
-            pair = (out.stats, float(out.loss))
-            sums[s] = tree.double(pair) if sums[s] is None else tree.add_into(sums[s], pair)
+            sums[s] = added(model, sums[s], (out.stats, float(out.loss)))
             if keep:
                 new[s].append(tree.settle(out.z))
     return Swept(sums, new if keep else None, rows.seen())
+
+
+def added(model: Any, total: Any, pair: tuple[Any, float]) -> tuple[Any, float]:
+    """(stats, loss) of rows and of those after them; the first ones are taken over."""
+    if total is None:
+        return tree.double(pair)  # type: ignore[no-any-return]
+    return model.combine(total[0], pair[0]), total[1] + pair[1]
 
 
 def apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +23,9 @@ from threadpoolctl import ThreadpoolController
 from unmix.engine import tree
 from unmix.engine.config import Settings, get_config
 from unmix.engine.layout import Run
-from unmix.engine.rows import Rows, Rules, Seen, Swept, apply, sweep
+from unmix.engine.rows import Rows, Rules, Seen, Swept, added, apply, sweep
 
-PIECES = 4  # into which a step on large parts is cut: whatever the number of threads, sums have one order
+PIECES = 4  # into which a step on large parts is cut: sums have one order, whatever the number of threads
 
 
 class Ask(NamedTuple):
@@ -44,8 +44,7 @@ class Runner:
     def __init__(self, source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> None:
         self.source, self.w, self.rules, self.jobs = source, w, rules, settings.jobs
         self.holes: dict[int, bool] = {}
-        self.z = Store(settings.budget)
-        self.new = Store(settings.budget)
+        self.z, self.new = Store(settings), Store(settings)
 
     def close(self) -> None:
         """Give back what z used."""
@@ -73,7 +72,7 @@ class Runner:
         for run, outs in zip(runs, self._map(all_of, runs), strict=True):
             for i, ((work, ask), out) in enumerate(zip(asks, outs, strict=True)):
                 for s, pair in zip(ask.states, out.sums, strict=True):
-                    totals[i][s] = pair if totals[i][s] is None else tree.add_into(totals[i][s], pair)
+                    totals[i][s] = pair if totals[i][s] is None else added(ask.model, totals[i][s], pair)
                 store = work.new if ask.model.accelerate else work.z  # only then may a pass be taken back
                 for s, z in zip(ask.states, out.z or (), strict=False):
                     store.put((s, run.number), z)
@@ -156,10 +155,15 @@ class Runner:
 class Store:
     """z by (set of parts, run): in memory up to a budget, in files of a private folder beyond it."""
 
-    def __init__(self, budget: int) -> None:
-        self.budget, self.held = budget, 0
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.held = settings, 0
         self.items: dict[tuple[int, int], Any] = {}
         self.folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @cached_property
+    def budget(self) -> int:
+        """Bytes that it may hold in memory; asked for when there is something to hold, since that takes a while."""
+        return self.settings.budget
 
     def get(self, key: tuple[int, int]) -> Any:
         """The item, or None."""

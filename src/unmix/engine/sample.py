@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -11,12 +12,24 @@ import scipy.sparse as sp
 from unmix.engine.block import Block
 from unmix.engine.layout import Run
 from unmix.engine.moments import is_sparse
-from unmix.engine.rows import Rows, Rules, Seen
+from unmix.engine.rows import Rows, Rules, Seen, held_columns
+from unmix.engine.sources.arrays import csr_of
 
 
-def generator(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
+def generator(seed: int, purpose: str, *index: int) -> np.random.Generator:
     """The random numbers for one purpose: a function of (seed, what for, index) and of nothing else."""
-    return np.random.default_rng([seed, crc32(purpose.encode()), index])
+    return np.random.default_rng([seed, crc32(purpose.encode()), *(index or (0,))])
+
+
+class Draws:
+    """A generator that is made on the first draw: making one costs more than many a round."""
+
+    def __init__(self, *key: Any) -> None:
+        self.key = key
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["made"] = made = self.__dict__.get("made") or generator(*self.key)
+        return getattr(made, name)
 
 
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
@@ -25,27 +38,38 @@ def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
 
 
 def check_columns(seen: Seen, rules: Rules) -> None:
-    """Refuse a column that has no value in any row that counts."""
-    if not seen.columns.all():
-        raise ValueError(
-            f"Input X contains NaN only in {rules.column(int(np.argmin(seen.columns)))}: nothing was observed, so "
-            "nothing can be learnt of it. Drop that column."
-        )
+    """Refuse a column that has no value in any row that counts, unless the model allows it."""
+    if rules.empty_columns or seen.columns.all():
+        return
+    column = rules.column(int(np.argmin(seen.columns)))
+    what = f"X holds no entry in {column}" if rules.absent else f"Input X contains NaN only in {column}"
+    raise ValueError(f"{what}: nothing was observed, so nothing can be learnt about it. Drop that column.")
+
+
+def check_sample(b: Block, rules: Rules) -> None:
+    """The same for a block of all rows."""
+    if b.observed is not None:
+        counts = b.observed if b.w is None else b.observed[b.w > 0]
+        check_columns(Seen(True, np.asarray(counts.any(axis=0))), rules)
+    elif b.absent:
+        check_columns(Seen(True, held_columns(b.x, b.w)), rules)
 
 
 def distinct(b: Block) -> Block:
     """The rows that count, equal ones merged, in an order of their own.
 
     So that the first parts do not depend on the order of the rows, nor on whether a row is there twice or weighs 2.
+    Rows are equal where their cells are, and were observed alike.
     """
     weight = np.ones(b.x.shape[0]) if b.w is None else b.w
     rows = np.flatnonzero(weight > 0)
     x = b.x[rows]
-    ruler = generator(0, "order").normal(size=x.shape[1])
-    key = x @ ruler if sp.issparse(x) else (x * ruler).sum(axis=1)
-    observed = None if b.observed is None else b.observed[rows]
+    weights = ruler(0, x.shape[1])
+    key = x @ weights if sp.issparse(x) else (x * weights).sum(axis=1)
+    observed = held(x) if b.absent else None if b.observed is None else b.observed[rows]
     if observed is not None:
-        key = key + (observed * generator(1, "order").normal(size=x.shape[1])).sum(axis=1)
+        more = ruler(1, x.shape[1])
+        key = key + (observed @ more if b.absent else (observed * more).sum(axis=1))
     order = np.argsort(key, kind="stable")
     new = unlike_the_last(x, observed, order)
     if (new[1:] & (key[order][1:] == key[order][:-1])).any():  # rounding took unequal rows for equal: look at the cells
@@ -53,29 +77,48 @@ def distinct(b: Block) -> Block:
         new = unlike_the_last(x, observed, order)
     w = np.add.reduceat(weight[rows[order]], np.flatnonzero(new))
     order = order[new]
-    return Block(x[order], None if (w == 1).all() else w, None, None if observed is None else observed[order])
+    seen = None if b.absent or observed is None else observed[order]
+    return Block(x[order], None if (w == 1).all() else w, None, seen, absent=b.absent)
 
 
-def unlike_the_last(x: Any, observed: np.ndarray | None, order: np.ndarray) -> np.ndarray:
-    """Whether a row differs from the one before it, in this order."""
-    out, x = np.ones(len(order), bool), x[order]
-    if sp.issparse(x):
-        out[1:] = abs(x[1:] - x[:-1]).sum(axis=1) > 0
-    else:
-        out[1:] = (x[1:] != x[:-1]).any(axis=1)
-    if observed is not None:
-        observed = observed[order]
-        out[1:] |= (observed[1:] != observed[:-1]).any(axis=1)
+@lru_cache(maxsize=8)
+def ruler(which: int, d: int) -> np.ndarray:
+    """Numbers by which d columns are added up to one that orders rows."""
+    out = generator(which, "order").normal(size=d)
+    out.setflags(write=False)
     return out
 
 
-def cells_in_order(x: Any, observed: np.ndarray | None) -> list[np.ndarray]:
-    """Keys by which just equal rows are equal: the cells; of CSR rows the rank of their bytes."""
+def held(x: Any) -> Any:
+    """1 for every entry that CSR rows hold."""
+    return csr_of(np.ones(len(x.data)), x.indices, x.indptr, x.shape)
+
+
+def unlike_the_last(x: Any, observed: Any, order: np.ndarray) -> np.ndarray:
+    """Whether a row differs from the one before it, in this order."""
+    out = np.ones(len(order), bool)
+    out[1:] = unlike(x[order])
+    if observed is not None:
+        out[1:] |= unlike(observed[order])
+    return out
+
+
+def unlike(a: Any) -> np.ndarray:
+    """Whether each row but the first differs from the one before it."""
+    if sp.issparse(a):
+        return np.asarray(abs(a[1:] - a[:-1]).sum(axis=1) > 0)
+    return np.asarray((a[1:] != a[:-1]).any(axis=1))
+
+
+def cells_in_order(x: Any, observed: Any) -> list[np.ndarray]:
+    """Keys that are equal for equal rows only: the cells; of CSR rows the rank of their bytes."""
     if not sp.issparse(x):
         return [*x.T, *([] if observed is None else observed.T)]
     x = x.copy()
     x.sum_duplicates()
-    x.eliminate_zeros()
+    if observed is None:
+        x.eliminate_zeros()
+    x.data += 0  # so that −0 has the bytes of 0
     ends = zip(x.indptr[:-1], x.indptr[1:], strict=True)
     rows = [x.indices[a:b].tobytes() + x.data[a:b].tobytes() for a, b in ends]
     rank = {row: i for i, row in enumerate(sorted(set(rows)))}
@@ -85,8 +128,14 @@ def cells_in_order(x: Any, observed: np.ndarray | None) -> list[np.ndarray]:
 def mean(b: Block) -> np.ndarray:
     """Weighted mean of each column over its observed cells, in float64."""
     ones = np.ones(b.x.shape[0]) if b.w is None else b.w
-    count = ones.sum() if b.observed is None else ones @ b.observed
+    observed = held(b.x) if b.absent else b.observed
+    count = ones.sum() if observed is None else ones @ observed
     return np.asarray(ones @ b.x.astype(np.float64, copy=False)).ravel() / np.maximum(count, np.finfo(float).tiny)
+
+
+def centre_of(b: Block) -> np.ndarray:
+    """The mean as the precision of the rows holds it: blocks of that precision subtract the same."""
+    return mean(b).astype(b.x.dtype).astype(np.float64)
 
 
 def origin(b: Block, centre: np.ndarray) -> np.ndarray:

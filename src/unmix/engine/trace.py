@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from unmix.engine.layout import Shape
+
 
 class Step(NamedTuple):
-    """One pass over the data.
+    """One step of a fit: a pass over the data, or a round on what is held of them.
 
     Attributes
     ----------
     number : int
-        The pass, from 1.
+        The step, from 1.
     objective : float
-        What is minimised, per row, at the parts that the pass began with.
+        What is minimised, per row, at the parts that the step began with; NaN where a stage has none.
     seconds : float
         Time since the fit began.
     rows_per_second : float
-        Rows over the seconds of this pass.
+        Rows over the seconds of this step.
     accepted : bool
-        False when the parts were an extrapolation that made the objective worse, and were dropped.
+        False when the parts made the objective worse: an extrapolation, which was dropped, or a round of a stage whose
+        objective may rise.
     """
 
     number: int
@@ -27,6 +30,21 @@ class Step(NamedTuple):
     seconds: float
     rows_per_second: float
     accepted: bool = True
+
+
+FINISHED = frozenset({"converged", "solved"})  # results of a fit that came to its end
+
+
+class Ended(NamedTuple):
+    """A stage of a fit that has ended: what it is called, why it ended, its steps, and the result in words."""
+
+    name: str
+    result: str
+    trace: list[Step]
+    message: str = ""
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.message or self.result}>"
 
 
 class Fit(NamedTuple):
@@ -42,33 +60,49 @@ class Fit(NamedTuple):
         Σ w loss over all rows at U.
     objective : float
         (loss + penalty) per row at U.
-    weight : float
-        Σ w.
-    n_rows : int
-        Rows of the data.
-    dtype : Any
-        Precision of the data.
+    shape : Shape
+        The shape of the data, as the model came to know it.
     trace : list of Step
         One entry per pass.
     result : str
-        "converged", "max_iter", "nonfinite" or "stopped".
+        "converged"; "solved" where a fixed number of steps is all that there is to do; "max_iter", "nonfinite" or
+        "stopped"; "running" until then.
     message : str
         The result in words.
     stats : Any
         The total statistics of the closing pass.
+    stages : list of Ended
+        The stages before the last.
+    unfinished : bool
+        Whether it ended at `max_iter` although more steps were worth it.
     """
 
     U: Any
     z: Any
     loss: float
     objective: float
-    weight: float
-    n_rows: int
-    dtype: Any
+    shape: Shape
     trace: list[Step]
     result: str
     message: str
     stats: Any
+    stages: list[Ended]
+    unfinished: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """Whether it came to its end, by the stopping rule or by plan."""
+        return self.result in FINISHED
+
+    @property
+    def weight(self) -> float:
+        """Σ w."""
+        return self.shape.weight
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the data."""
+        return self.shape.dtype
 
 
 def picture(trace: list[Step], result: str) -> str:
@@ -76,12 +110,13 @@ def picture(trace: list[Step], result: str) -> str:
     steps = [s for s in trace if s.accepted]
     if not steps:
         return ""
-    words = f"{result} after {len(trace)} pass{'es' * (len(trace) > 1)}"
-    words += f", {trace[-1].seconds:.2g} s" if trace[-1].seconds else ""  # of a fit in one step nobody knows
-    line = f"<div style='font:12px sans-serif;margin:4px 0'>{words}; objective {steps[-1].objective:.6g} a row"
+    words = f"{result} after {len(trace)} step{'s' * (len(trace) > 1)}"
+    words += f", {trace[-1].seconds:.2g} s" if trace[-1].seconds else ""  # unknown for a fit in one step
+    told = f"; objective {steps[-1].objective:.6g} a row" if steps[-1].objective == steps[-1].objective else ""
+    line = f"<div style='font:12px sans-serif;margin:4px 0'>{words}{told}"
     values = [s.objective for s in steps]
     low, span = min(values), (max(values) - min(values)) or 1.0
-    if len(values) > 2:
+    if len(values) > 2 and span == span:
         wide = 120 / (len(values) - 1)
         points = " ".join(f"{i * wide:.1f},{22 - 20 * (v - low) / span:.1f}" for i, v in enumerate(values))
         line += (

@@ -1,8 +1,9 @@
-"""Parts and statistics are trees: arrays, scalars, or (named) tuples of them. The engine asks no more of them."""
+"""Parts and statistics are trees: arrays, scalars, or (named) tuples of them. The engine needs no more than that."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,11 @@ import numpy as np
 def rebuild(like: Any, values: Any) -> Any:
     """A tuple of the kind of `like` with these values."""
     return like._make(values) if hasattr(like, "_make") else tuple(values)
+
+
+def names(a: Any) -> list[str] | None:
+    """The names of a tuple's fields, None where they have none."""
+    return list(a._fields) if hasattr(a, "_fields") else None
 
 
 def map(f: Callable[..., Any], a: Any, *more: Any) -> Any:
@@ -32,7 +38,7 @@ def leaves(a: Any) -> Iterator[Any]:
 def double(a: Any) -> Any:
     """The tree with floating arrays as float64, C-ordered and its own: the start of a sum that belongs to the engine.
 
-    Statistics are handed over: an array that is no view of another, nor there twice, is taken as it is.
+    Statistics are handed over: an array that is not a view of another, and occurs once, is taken as it is.
     """
     taken: set[int] = set()
 
@@ -54,14 +60,13 @@ def settle(a: Any, dtype: Any = None) -> Any:
 
     BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that travelled may have either.
     """
-
-    def put(v: Any) -> Any:
-        if not isinstance(v, np.ndarray):
-            return v
-        kind = dtype if dtype is not None and is_float(v) else v.dtype
-        return v if v.flags.carray and v.dtype == kind else np.require(v, kind, ("C", "A"))
-
-    return map(put, a)
+    if isinstance(a, tuple):
+        new = [settle(v, dtype) for v in a]
+        return a if all(u is v for u, v in zip(new, a, strict=True)) else rebuild(a, new)
+    if not isinstance(a, np.ndarray):
+        return a
+    kind = a.dtype if dtype is None or a.dtype.kind != "f" else dtype
+    return a if a.flags.carray and a.dtype == kind else np.require(a, kind, ("C", "A"))
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -88,7 +93,11 @@ def blend(a: Any, b: Any, rho: float) -> Any:
 
 def finite(a: Any) -> bool:
     """Whether every number in the tree is finite."""
-    return all(bool(np.isfinite(v).all()) for v in leaves(a) if is_float(v))
+    if isinstance(a, tuple):
+        return all([finite(v) for v in a])
+    if isinstance(a, np.ndarray):
+        return a.dtype.kind != "f" or bool(np.isfinite(a).all())
+    return not is_float(a) or isfinite(a)
 
 
 def nbytes(a: Any) -> int:

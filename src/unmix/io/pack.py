@@ -19,7 +19,7 @@ class PackError(ValueError):
 
 
 def write(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value to a file in one step: either the whole file is there afterwards or what was there before."""
+    """Write a value to a file in one step: afterwards there is either the whole new file or what was there before."""
     arrays: list[np.ndarray] = []
     text = json.dumps(_flatten(value, arrays, "value"))
     target = Path(path)
@@ -43,11 +43,11 @@ def read(path: str | os.PathLike[str], own: str = "unmix") -> Any:
             count = sum(name.endswith(".npy") for name in z.namelist())
             arrays = [np.load(io.BytesIO(z.read(f"{i}.npy")), allow_pickle=False) for i in range(count)]
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as e:
-        raise PackError(f"{os.fspath(path)!r} is no file of this format, or it is damaged: {e}") from e
+        raise PackError(f"{os.fspath(path)!r} is not a file of this format, or it is damaged: {e}") from e
     try:
         return _restore(content, arrays, own)
     except (KeyError, IndexError, TypeError, AttributeError, ImportError) as e:
-        raise PackError(f"{os.fspath(path)!r} is no file of this format, or it is damaged: {e!r}") from e
+        raise PackError(f"{os.fspath(path)!r} is not a file of this format, or it is damaged: {e!r}") from e
 
 
 def _flatten(v: Any, arrays: list[np.ndarray], name: str) -> Any:
@@ -113,5 +113,5 @@ def find(name: str, base: type, own: str = "unmix") -> Any:
     for part in qualname.split("."):
         cls = getattr(cls, part)
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise PackError(f"the file names {name!r}, which is no {base.__name__}")
+        raise PackError(f"the file names {name!r}, which is not a {base.__name__}")
     return cls

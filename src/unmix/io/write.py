@@ -23,7 +23,7 @@ def write_rows(path: str | os.PathLike[str], blocks: Iterable[Any], names: Seque
     Parameters
     ----------
     path : str or path
-        Ends in `.parquet`, `.csv` or `.npy`. A file that is there already is replaced, once all rows are written.
+        Ends in `.parquet`, `.csv` or `.npy`. An existing file is replaced once all rows are written.
     blocks : iterable of 2-d arrays
         All with the same columns; a 1-d array is one column, CSR blocks are written dense, a block at a time.
     names : sequence of str, optional
@@ -34,7 +34,7 @@ def write_rows(path: str | os.PathLike[str], blocks: Iterable[Any], names: Seque
     if path.suffix.lower() not in writers:
         raise ValueError(f"path={str(path)!r}: unknown extension {path.suffix!r}; known are {', '.join(KNOWN)}")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+        raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; create it first")
     checked = alike(blocks)
     first = next(checked, None)
     if first is None:
@@ -48,7 +48,7 @@ def write_rows(path: str | os.PathLike[str], blocks: Iterable[Any], names: Seque
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, beside `path`, that takes its place at the end and vanishes on an error."""
+    """A file next to `path` to write to, which replaces it at the end and vanishes on an error."""
     path = Path(path)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
@@ -121,7 +121,7 @@ def write_parquet(f: IO[bytes], blocks: Iterator[np.ndarray], names: list[str]) 
 
 
 def write_csv(f: IO[bytes], blocks: Iterator[np.ndarray], names: list[str]) -> int:
-    """Numbers with as many digits as it takes to read the same bits back."""
+    """Numbers with as many digits as are needed to read the same bits back."""
     import pyarrow.csv as pc
 
     first = next(blocks)

@@ -1,8 +1,8 @@
 """Compiled inner loops: Numba, serial, free of the GIL, imported by the method that uses them, with NumPy twins.
 
-A kernel that calls another must have it `inlined`. Left to itself, the compiler may keep a callee apart; then a process
-that compiled both calls another copy of it than one that found its caller in the cache, and where sums may be reordered
-the two differ in the last bit.
+A kernel that calls another must have it `inlined`. Left to itself, the compiler may keep a callee separate; then a
+process that compiled both calls a different copy than one that found its caller in the cache, and where sums may be
+reordered the two differ in the last bit.
 """
 
 from __future__ import annotations

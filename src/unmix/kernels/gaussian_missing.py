@@ -25,17 +25,11 @@ def patterns(x, observed, order, first, w, log_weights, log_dets, means, precisi
     Rows order[first[g]:first[g + 1]] share the pattern g.
     """
     K, d = means.shape
-    missing = np.empty(d, np.int64)
-    L, C = np.empty((d, d)), np.empty((K, d, d))
-    half = np.empty(K)
+    missing, L, C = np.empty(d, np.int64), np.empty((d, d)), np.empty((K, d, d))
     r, y, v = np.empty((K, d)), np.empty(d), np.empty(d)
-    p, weight = np.empty(K), np.empty(K)
+    p, weight, half = np.empty(K), np.empty(K), np.empty(K)
     for g in range(first.size - 1):
-        m = 0
-        for j in range(d):
-            if not observed[order[first[g]], j]:
-                missing[m] = j
-                m += 1
+        m = not_seen(observed[order[first[g]]], missing)
         for k in range(K):
             half[k] = conditional(precisions[k], missing, m, L, C[k])
             weight[k] = 0.0
@@ -87,9 +81,26 @@ def patterns(x, observed, order, first, w, log_weights, log_dets, means, precisi
         if moments:
             for k in range(K):
                 N[k] += weight[k]
-                for a in range(m):
-                    for b in range(a, m):
-                        B[k, missing[a], missing[b]] += weight[k] * C[k, a, b]
+                spread(weight[k], missing, m, C[k], B[k])
+
+
+@inlined()
+def not_seen(observed, missing):
+    """Sets the first of `missing` to the columns that were not observed; returns how many there are."""
+    m = 0
+    for j in range(observed.size):
+        if not observed[j]:
+            missing[m] = j
+            m += 1
+    return m
+
+
+@inlined()
+def spread(weight, missing, m, C, B):
+    """Adds what the missing columns vary by, given the observed ones."""
+    for a in range(m):
+        for b in range(a, m):
+            B[missing[a], missing[b]] += weight * C[a, b]
 
 
 @inlined()

@@ -20,7 +20,7 @@ import numpy as np
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 TILE = 1 << 17  # numbers in a tile of rows: with their copies they stay in the second-level cache
-TINY = 1e-300  # a weight of zero, so that its logarithm is a number
+WEIGHT_FLOOR = 1e-300  # stands for a weight of zero, so that its logarithm is a number
 
 
 class Gaussians(NamedTuple):
@@ -82,7 +82,7 @@ def natural(kind: str, weights: np.ndarray, means: np.ndarray, factors: np.ndarr
         precision = factors**2 if kind == "diag" else (factors**2)[:, None]
         linear = means * precision
         quadratic = -0.5 * precision
-    constant = np.log(np.maximum(weights, TINY)) + log_det(kind, factors, d) - 0.5 * d * LOG_2PI
+    constant = np.log(np.maximum(weights, WEIGHT_FLOOR)) + log_det(kind, factors, d) - 0.5 * d * LOG_2PI
     constant -= 0.5 * np.einsum("kj,kj->k", linear, means)
     return np.hstack([constant[:, None], linear, quadratic])
 
@@ -102,7 +102,7 @@ def spread(kind: str, means: np.ndarray, covariances: np.ndarray, factors: np.nd
 
 
 def least(dtype: np.dtype) -> Any:
-    """Logarithm of the least responsibility that counts: products with smaller ones may be denormal, which is slow."""
+    """Logarithm of the smallest responsibility that counts: products with smaller ones may be denormal, hence slow."""
     return dtype.type(0.8 * np.log(np.finfo(dtype).tiny))
 
 
@@ -154,7 +154,7 @@ def by_components(
     K = len(G.means)
     matrix = G.kind in ("full", "tied")
     factors = np.broadcast_to(G.factors, (K, d, d)) if matrix else G.factors.reshape(K, -1)
-    constant = np.log(np.maximum(G.weights, TINY), dtype=np.float64)
+    constant = np.log(np.maximum(G.weights, WEIGHT_FLOOR), dtype=np.float64)
     if observed is None:
         constant = constant + log_det(G.kind, G.factors, d) - 0.5 * d * LOG_2PI
     N, A = np.zeros(K), np.zeros((K, d))

@@ -43,9 +43,9 @@ CENTRES = 4
 DEEP = 128
 TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one step to the next
 LINE = 64  # bytes
-LEAST = 2048  # rows among which suspects are sought, so that they fill panels
+TILE_ROWS = 2048  # at least, among which suspects are sought, so that they fill panels
 UNIT = 2.0**-24  # rounding unit of float32
-TINY = 2.0**-126  # smallest normal float32: what underflow may cost
+SMALLEST_NORMAL = 2.0**-126  # of float32: what underflow may cost
 
 
 # Rows are passed as (flat array, place of the row): a view of a row costs as much as a row of 16 cells.
@@ -67,7 +67,7 @@ def suspects(x, d, D, start, stop, u, labels, upper, lower, path, drift, moved, 
     """Count, and list in `rows`, those whose nearest centre may have changed since their bounds were made.
 
     The distance to the own centre is computed where it can help: where, if the centre came `moved` nearer, it would
-    (`doubt` 2, not beyond `far`). Rounding is on the safe side. Lists grow without branches: nobody could predict them.
+    (`doubt` 2, not beyond `far`). Rounding is on the safe side. Lists grow without branches, which are unpredictable.
     """
     slack = eps * (d + 8)
     shrink = 1 - 2 * slack
@@ -126,7 +126,7 @@ def lengths(columns, d, out):
             out[r] += columns[PANEL * j + r] * columns[PANEL * j + r]
 
 
-# No branches here: the compiler would count references to arrays around them, amid the registers.
+# No branches here: the compiler would count references to arrays around them, spilling the registers.
 
 
 @inlined()
@@ -204,7 +204,7 @@ def put(out, t0, t1, t2, t3):
 
 @inlined()
 def bounds(square, best, second, a, b, exact, unscale, bar, rest):
-    """Per row the most that the lowest score may be, and the least distance of a centre with a higher one.
+    """Per row an upper bound on the lowest score, and a lower bound on the distance of a centre with a higher one.
 
     2e is the bar less the lowest score; ‖x − u‖² = ‖x‖² + 2t.
     """
@@ -288,11 +288,11 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     N, A, V = np.zeros(K), aligned(K * D, np.float64), np.zeros(K)
     some, away, half = aligned(PANEL * D, np.float32), aligned(fours * d, np.float32), aligned(fours, np.float32)
     size = centres(u, K, d, D, shift, scale, some, away, half)
-    a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * TINY
+    a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * SMALLEST_NORMAL
     if size > 1e19:  # ½‖u‖² is beyond float32: distances decide
         b = np.inf
     fitting, line = TILE // (d * x.itemsize), LINE // x.itemsize
-    tile = max(LEAST, fitting)
+    tile = max(TILE_ROWS, fitting)
     columns, scores = aligned(PANEL * D, np.float32), aligned(PANEL * (fours + 1), np.float32)
     best, second, square = aligned(PANEL, np.float32), aligned(PANEL, np.float32), aligned(PANEL, np.float32)
     found, bar, rest = np.empty(PANEL, np.int32), np.empty(PANEL), np.empty(PANEL)
@@ -309,8 +309,8 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             count = stop - start
             for r in range(count):
                 rows[r] = start + r
-        ahead, share = stop * d, 0  # amid much work what comes next is fetched, if it will be there when its turn comes
-        if fitting >= LEAST and 4 * count > stop - start:
+        ahead, share = stop * d, 0  # with much work to do, the next rows are prefetched, if they stay cached that long
+        if fitting >= TILE_ROWS and 4 * count > stop - start:
             share = -(-(min(stop + tile, n) - stop) * d // (-(-count // PANEL) * (fours // CENTRES)))
         for top in range(0, count, PANEL):
             m = min(PANEL, count - top)

@@ -1,9 +1,9 @@
 """The cheapest assignment of rows to clusters whose sizes have limits: a minimum-cost flow.
 
 Every row starts in its cheapest cluster. Where a cluster has too many rows or too few, one row at a time goes along the
-cheapest chain of clusters from where rows are over to where they are wanting (successive shortest paths). Chains lead
-over the clusters, which are few, not over the rows: from k to l it costs min {c_il − c_ik : row i in cluster k}. One
-more node stands for all rows together: it takes a row from any cluster that may grow and gives one to any that may
+cheapest chain of clusters from where there are too many to where there are too few (successive shortest paths). Chains
+lead over the clusters, which are few, not over the rows: from k to l it costs min {c_il − c_ik : row i in cluster k}.
+One more node stands for all rows together: it takes a row from any cluster that may grow and gives one to any that may
 shrink. So the assignment is the best there is, to rounding.
 """
 
@@ -47,7 +47,7 @@ def offer(i, k, cost, move, mover):
 
 @inlined()
 def seek(i, k, cost, head, after, move, mover):
-    """Find others for the moves from cluster k that row i was the cheapest for."""
+    """Find other rows for the moves from cluster k for which row i was the cheapest."""
     for j in range(cost.shape[1]):
         if mover[k, j] == i:
             move[k, j], mover[k, j] = np.inf, NOBODY
@@ -65,6 +65,32 @@ def leads_to(v, u, came):
     while u != NOBODY and u != v:
         u = came[u]
     return u == v
+
+
+@inlined()
+def shortest(move, flow, excess, least, most, far, came):
+    """The cheapest ways from clusters with rows to spare to all others, through the hub K or not."""
+    hub = len(flow)
+    for v in range(hub + 1):
+        far[v], came[v] = 0.0 if excess[v] > 0 else np.inf, NOBODY
+    for _ in range(hub + 1):
+        changed = False
+        for u in range(hub + 1):
+            if far[u] == np.inf:
+                continue
+            for v in range(hub + 1):
+                if u == v:
+                    continue
+                if u == hub:
+                    step = 0.0 if flow[v] > least else np.inf
+                elif v == hub:
+                    step = 0.0 if flow[u] < most else np.inf
+                else:
+                    step = move[u, v]
+                if far[u] + step < far[v] and not leads_to(v, u, came):
+                    far[v], came[v], changed = far[u] + step, u, True
+        if not changed:
+            break
 
 
 @kernel()
@@ -91,26 +117,7 @@ def assign(cost, least, most):
     excess[hub] = flow.sum() - n
     far, came = np.empty(K + 1), np.empty(K + 1, np.int64)
     while excess.max() > 0:
-        for v in range(K + 1):
-            far[v], came[v] = 0.0 if excess[v] > 0 else np.inf, NOBODY
-        for _ in range(K + 1):
-            changed = False
-            for u in range(K + 1):
-                if far[u] == np.inf:
-                    continue
-                for v in range(K + 1):
-                    if u == v:
-                        continue
-                    if u == hub:
-                        step = 0.0 if flow[v] > least else np.inf
-                    elif v == hub:
-                        step = 0.0 if flow[u] < most else np.inf
-                    else:
-                        step = move[u, v]
-                    if far[u] + step < far[v] and not leads_to(v, u, came):
-                        far[v], came[v], changed = far[u] + step, u, True
-            if not changed:
-                break
+        shortest(move, flow, excess, least, most, far, came)
         end = NOBODY
         for v in range(K + 1):
             if excess[v] < 0 and (end == NOBODY or far[v] < far[end]):

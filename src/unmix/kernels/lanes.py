@@ -24,7 +24,7 @@ NUMBER = {types.float32: ir.FloatType(), types.int32: INDEX, types.float64: ir.D
 
 
 class Lanes(types.Type):
-    """So many numbers of a type."""
+    """A fixed count of numbers of one type."""
 
     def __init__(self, dtype: Any, width: int = WIDTH) -> None:
         self.dtype, self.width = dtype, width
@@ -68,7 +68,7 @@ def _repeat(builder: Any, number: Any, width: int = WIDTH) -> Any:
 
 @inlined()
 def aligned(n, dtype):
-    """n zeros whose lanes share no line of the cache with others."""
+    """n zeros that share no cache line with other arrays."""
     out = np.zeros(n + WIDTH, dtype)
     skip = -(out.ctypes.data // out.itemsize) % (64 // out.itemsize)
     return out[skip : skip + n]
@@ -124,7 +124,7 @@ def store(_context, array, index, value):
 
 @intrinsic
 def fetch(_context, array, index):
-    """Begin to bring array[index] near; the index may be beyond the end."""
+    """Prefetch array[index]; the index may be beyond the end."""
 
     def code(context, builder, signature, args):
         place = _pointer(context, builder, ir.IntType(8), signature.args[0], *args)

@@ -21,7 +21,7 @@ import numpy as np
 from unmix.kernels import SUMS, inlined, kernel
 from unmix.kernels.lda_special import digamma, exp_digamma, log_gamma, logarithm
 
-LEAST = 1e-150  # of θ, whose product with a β of 1 must be a normal number
+THETA_FLOOR = 1e-150  # of θ, whose product with a β of 1 must be a normal number
 
 
 @inlined(SUMS)
@@ -77,7 +77,7 @@ def documents(indptr, indices, counts, weights, beta, top, alpha, gamma, cold, s
             g[k] = alpha[k] + tokens / K if cold else gamma[i, k]
         for _ in range(sweeps):
             for k in range(K):
-                theta[k] = max(exp_digamma(g[k]), LEAST)
+                theta[k] = max(exp_digamma(g[k]), THETA_FLOOR)
             gather(ids, n, beta, theta, p, gathered)
             change = 0.0
             for k in range(K):

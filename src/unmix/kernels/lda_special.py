@@ -21,7 +21,7 @@ from unmix.kernels import inlined, kernel
 
 ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it rounds to a whole number, kept in the low bits
 HALF_ROOT = np.int64(0x3FE6A09E667F3BCD)  # the bits of √½
-LEAST = -690.0  # e^−690 is still a normal number
+EXPONENT_FLOOR = -690.0  # e^−690 is still a normal number
 
 
 @intrinsic
@@ -37,7 +37,7 @@ def _number(_context, x):
 @inlined()
 def exponential(s):
     """e^s for s ≤ 700; e^−690 for what is below."""
-    s = s if s > LEAST else LEAST
+    s = s if s > EXPONENT_FLOOR else EXPONENT_FLOOR
     shifted = s * 1.4426950408889634 + ROUND
     k = shifted - ROUND
     r = (s - k * 0.6931471803691238) - k * 1.9082149292705877e-10

@@ -1,6 +1,6 @@
 """Latent Dirichlet allocation: the small steps that lead to a start, in single precision and without bounds.
 
-`beta` holds max(exp(E[log β_vk]) / max_j exp(E[log β_vj]), LEAST), padded with zeros as for `documents`; `shares` the
+`beta` holds max(exp(E[log β_vk]) / max_j exp(E[log β_vj]), FLOOR), padded with zeros as for `documents`; `shares` the
 counts of each document divided by its tokens, so that counts of any size stay within range.
 """
 
@@ -12,22 +12,22 @@ from unmix.kernels import SUMS, kernel
 from unmix.kernels.lda_documents import gather
 from unmix.kernels.lda_special import exp_digamma
 
-LEAST = 1e-18  # of θ and β, whose product must be a normal number
+FLOOR = 1e-18  # of θ and β, whose product must be a normal number
 
 
 @kernel(SUMS)
-def sketch(indptr, indices, shares, tokens, weights, beta, alpha, sweeps, words):
-    """Set words to Σ_i w θ share / p after so many sweeps over each document from a fresh γ: times β it is S."""
-    K, padded, least = alpha.size, beta.shape[1], np.float32(LEAST)
+def sketch(rows, indptr, indices, shares, tokens, weights, beta, alpha, sweeps, words):
+    """Set words to Σ_i w θ share / p of some rows after so many sweeps over each from a fresh γ: times β it is S."""
+    K, padded, least = alpha.size, beta.shape[1], np.float32(FLOOR)
     longest = 0
-    for i in range(weights.size):
+    for i in rows:
         longest = max(longest, indptr[i + 1] - indptr[i])
     buffer = np.empty(longest, np.float32)
     theta = np.zeros(padded, np.float32)
     gathered = np.empty(padded, np.float32)
     g = np.empty(K)
     words[:] = 0.0
-    for i in range(weights.size):
+    for i in rows:
         ids, n = indices[indptr[i] : indptr[i + 1]], shares[indptr[i] : indptr[i + 1]]
         p = buffer[: n.size]
         unit = 1.0 / max(1.0, 1e-30 * tokens[i])  # of θ, whose factors cancel
@@ -74,4 +74,4 @@ def expect(weight, shared, beta):
         for k in range(1, K):
             largest = max(largest, scaled[k])
         for k in range(K):
-            beta[v, k] = max(scaled[k] / largest, LEAST)
+            beta[v, k] = max(scaled[k] / largest, FLOOR)

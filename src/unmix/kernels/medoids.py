@@ -1,4 +1,4 @@
-"""k-medoids on a matrix of distances: FasterPAM, BUILD, Voronoi iteration; and euclidean distances.
+"""k-medoids on a matrix of distances: rounds of FasterPAM, BUILD, Voronoi iteration; and euclidean distances.
 
 Row j of the symmetric matrix is read as the distances of all rows to row j. A row o keeps its nearest medoid (`near`,
 at `first`) and the next (`next`, at `second`). If j becomes a medoid and medoid i leaves, the loss changes by
@@ -6,7 +6,7 @@ at `first`) and the next (`next`, at `second`). If j becomes a medoid and medoid
     Σ_o w min(d_oj − first_o, 0)  +  Σ_{o: near_o = i} w (min(max(d_oj, first_o), second_o) − first_o)
 
 The second sum is what the loss of i costs, kept for all i, plus Σ w min(max(d_oj, first_o) − second_o, 0): so only
-rows with d_oj < second_o have a say, and sixteen rows are compared at a time to find them.
+rows with d_oj < second_o matter, and sixteen rows are compared at a time to find them.
 """
 
 from __future__ import annotations
@@ -133,44 +133,46 @@ def loss_and_leaving(w, near, first, second, leaving):
 
 
 @kernel()
-def fasterpam(D, w, medoids, most):
-    """Swap as soon as a swap helps, until none does (Schubert & Rousseeuw 2021); at least two medoids.
+def nearest_two(D, w, medoids, near, next, first, second):
+    """Set the two nearest medoids of every row; the loss."""
+    loss = 0.0
+    for o in range(len(w)):
+        two_nearest(D, len(w), medoids, o, near, next, first, second)
+        loss += w[o] * first[o]
+    return loss
 
-    D is the matrix row after row, `medoids` are changed in place. Returns the loss after each round over the rows, and
-    whether the last found nothing to do.
+
+@kernel()
+def fasterpam(D, w, medoids, near, next, first, second, quiet):
+    """One round over the rows, each of which is swapped in as soon as that helps (Schubert & Rousseeuw 2021).
+
+    D is the matrix row after row, for at least two medoids; `quiet` counts the rows since the last swap, and after n of
+    them nothing is left to do. Changes `medoids` and what belongs to them in place; returns the loss and `quiet`.
     """
     n, K = len(w), len(medoids)
-    near, next = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    first, second = np.zeros(n, D.dtype), np.zeros(n, D.dtype)
     leaving, change = np.zeros(K), np.zeros(K)
     is_medoid = np.zeros(n, np.bool_)
     for k in range(K):
         is_medoid[medoids[k]] = True
-    for o in range(n):
-        two_nearest(D, n, medoids, o, near, next, first, second)
-    losses, rounds, quiet = np.empty(most + 1), 0, 0  # quiet: rows since the last swap
-    losses[0] = loss = loss_and_leaving(w, near, first, second, leaving)
-    while quiet < n and rounds < most:
-        for j in range(n):
-            quiet += 1
-            if quiet > n:
-                break
-            if is_medoid[j]:
-                continue
-            i, gain = best_leaver(D, n, j, w, near, first, second, leaving, change)
-            if gain < -1e-12 * abs(loss):
-                before, gone = loss, medoids[i]
-                swap(D, n, medoids, i, j, near, next, first, second)
+    loss = loss_and_leaving(w, near, first, second, leaving)
+    for j in range(n):
+        quiet += 1
+        if quiet > n:
+            break
+        if is_medoid[j]:
+            continue
+        i, gain = best_leaver(D, n, j, w, near, first, second, leaving, change)
+        if gain < -1e-12 * abs(loss):
+            before, gone = loss, medoids[i]
+            swap(D, n, medoids, i, j, near, next, first, second)
+            loss = loss_and_leaving(w, near, first, second, leaving)
+            if loss < before:
+                is_medoid[gone], is_medoid[j] = False, True
+                quiet = 0
+            else:  # the gain was rounding: the next medoids are so much farther than the nearest
+                swap(D, n, medoids, i, gone, near, next, first, second)
                 loss = loss_and_leaving(w, near, first, second, leaving)
-                if loss < before:
-                    is_medoid[gone], is_medoid[j] = False, True
-                    quiet = 0
-                else:  # the gain was rounding: the next medoids are so much farther than the nearest
-                    swap(D, n, medoids, i, gone, near, next, first, second)
-                    loss = loss_and_leaving(w, near, first, second, leaving)
-        rounds += 1
-        losses[rounds] = loss
-    return losses[: rounds + 1], quiet >= n
+    return loss, quiet
 
 
 @kernel()
@@ -210,38 +212,29 @@ def build(D, w, K):
 
 
 @kernel()
-def alternate(D, w, medoids, most):
-    """Rows go to their nearest medoid, then each cluster takes its best row, until nothing changes.
-
-    Returns the loss at the start and after each round, and whether the last changed nothing, as `fasterpam` does.
-    """
+def alternate(D, w, medoids):
+    """Rows go to their nearest medoid, then each cluster takes its best row; the loss before, and what has changed."""
     n, K = len(w), len(medoids)
     label = np.empty(n, np.int64)
-    losses, rounds, changed = np.empty(most + 1), 0, True
-    while True:
-        loss = 0.0
-        for o in range(n):
-            label[o] = 0
-            for k in range(1, K):
-                if D[medoids[k] * n + o] < D[medoids[label[o]] * n + o]:
-                    label[o] = k
-            loss += w[o] * D[medoids[label[o]] * n + o]
-        losses[rounds] = loss
-        if not changed or rounds == most:
-            break
-        rounds, changed = rounds + 1, False
-        for k in range(K):
-            members = np.flatnonzero(label == k)
-            least = 0.0
+    loss, changed = 0.0, False
+    for o in range(n):
+        label[o] = 0
+        for k in range(1, K):
+            if D[medoids[k] * n + o] < D[medoids[label[o]] * n + o]:
+                label[o] = k
+        loss += w[o] * D[medoids[label[o]] * n + o]
+    for k in range(K):
+        members = np.flatnonzero(label == k)
+        least = 0.0
+        for i in members:
+            least += w[i] * D[medoids[k] * n + i]
+        for j in members:
+            total = 0.0
             for i in members:
-                least += w[i] * D[medoids[k] * n + i]
-            for j in members:
-                total = 0.0
-                for i in members:
-                    total += w[i] * D[j * n + i]
-                if total < least * (1 - 1e-12):
-                    least, medoids[k], changed = total, j, True
-    return losses[: rounds + 1], not changed
+                total += w[i] * D[j * n + i]
+            if total < least * (1 - 1e-12):
+                least, medoids[k], changed = total, j, True
+    return loss, changed
 
 
 @inlined()

@@ -10,14 +10,14 @@ from unmix.kernels import SUMS, inlined, kernel
 from unmix.kernels.lanes import fma, load8, splat8, store
 
 TILE = 3 << 18  # bytes of a factor that stay in the cache of a core
-LEAST = 16  # nonzeros that a row should have in a tile
+NONZEROS_PER_TILE = 16  # that a row should have, at least
 
 
 @inlined()
 def _tiles(indptr, U):
     """Count the tiles of a factor."""
     nonzeros = (indptr[-1] - indptr[0]) // max(1, len(indptr) - 1)
-    return max(1, min(-(-U.size * U.itemsize // TILE), nonzeros // LEAST))
+    return max(1, min(-(-U.size * U.itemsize // TILE), nonzeros // NONZEROS_PER_TILE))
 
 
 @inlined()

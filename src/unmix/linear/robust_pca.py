@@ -13,7 +13,7 @@ update   M⁺ᵀM⁺ ≈ Gᵀ (G Qᵀ)⁻¹ G = V diag(σ²) Vᵀ          the n
          μ⁺ = 1.2 μ until ‖μR‖/‖Y‖ = 3 ‖R‖/‖X‖          then fixed, but doubled wherever R falls slowly
 
 One residual R measures both the constraint and, times μ, how far the two subgradients differ. Where recovery is exact
-some twenty passes do. Other data have parts of many sizes, and a penalty μ settles those of size about 1/μ:
+some twenty passes are enough. Other data have parts of many sizes, and a penalty μ settles those of size about 1/μ:
 large ones move slowly once μ is high, small ones while it is low. So μ rises only when the parts that it suits are done
 and R stands still, and never above the value at which both residuals meet their tolerances together; there it falls
 back and rises anew, more slowly. (A penalty that grows without end stops where the constraint holds, which is not the
@@ -35,20 +35,22 @@ from sklearn.utils._param_validation import Interval
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
+from unmix.linear._least_absolute import least_absolute
+from unmix.maths.spectra import leading_axes, whole_axes
 from unmix.model import Model
+from unmix.model.capabilities import Reconstructs
 
 RELAX, SLOW_RELAX = 1.3, 1.8  # over-relaxation, and that where R falls slowly; any value in (0, 2) converges
 GROWTH = 1.2  # of the penalty from pass to pass
 DUAL, LOOSE = 100.0, 1000.0  # how much larger than `tol` the relative dual residual may be; the same in a hard fit
 HARD = 7  # changes of the penalty that make a fit hard: it has risen from HOLD to LOOSE
 HOLD, BACK = 3.0, 30.0  # (dual residual)/(primal residual) up to which μ grows, and to which it falls back
-START = 4.0  # the first pass clips X at so many medians of |x|
+FIRST_CLIP = 4.0  # medians of |x| at which the first pass clips X
 WINDOW, LONGER = 10, 5  # passes over which the fall of R is measured, and how many more after each change of μ
 SLOW = 0.95  # a fall per pass that is too slow
 CHANGES = 30  # of the penalty; then the last stays, so that the iteration converges
 STEPS = 60  # of the iteration for new rows, in which it recovers what it recovers exactly; the others take far more
-NEWTON, ENOUGH = 60, 1e-9  # steps of the method that finishes those (about 10 do), and the relative gap that ends it
-SMALL = 64  # columns up to which the exact decomposition costs nothing
+EXACT_COLUMNS = 64  # columns up to which the exact decomposition costs nothing
 
 
 class Search(NamedTuple):
@@ -99,15 +101,15 @@ class Hidden(NamedTuple):
     sparse: np.ndarray
 
 
-class RobustPCA(Model):
-    """Robust PCA: a low-rank matrix plus a sparse one, found by convex optimisation.
+class RobustPCA(Reconstructs, Model):
+    """A low-rank matrix plus sparse corruption: robust PCA by convex optimisation.
 
-    Few cells may be wrong by any amount; the low-rank part is recovered all the same, exactly where it is incoherent.
+    A few cells may be wrong by any amount; the low-rank part is recovered nonetheless, exactly where it is incoherent.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The most components that the low-rank part may have; None lets the nuclear norm decide alone.
+        Maximum number of components of the low-rank part; None lets the nuclear norm decide alone.
     lam : float or None, default=None
         Weight λ of the sparse part; None for 1/√max(n, d), with n the number of rows (the sum of their weights).
     mu : float or None, default=None
@@ -116,8 +118,8 @@ class RobustPCA(Model):
         The fit ends when ‖X − L − S‖_F ≤ tol ‖X‖_F and the relative dual residual is at most 100 tol, or 1000 tol
         once slow progress has changed μ seven times. (In float32 tol is at least ten times the machine's precision.)
     max_iter : int, default=3000
-        The most passes. Exact recovery takes about 20, noisy data some hundreds, and columns or rows whose scales
-        differ by orders of magnitude a thousand or more.
+        Maximum number of passes. Exact recovery takes about 20, noisy data some hundreds, and columns or rows whose
+        scales differ by orders of magnitude a thousand or more.
     random_state : int, RandomState or None, default=None
         Seed of the first directions in which singular vectors are sought.
 
@@ -161,7 +163,6 @@ class RobustPCA(Model):
     missing = True
     stateful = True
     collect = "memory"
-    monotone = False
     exempt: ClassVar[dict[str, str]] = {
         "monotone": "the method of multipliers lowers its distance to the optimum, not the objective, in every pass",
         "online": "a pass goes on from the dual variables that the same rows left, which new rows do not have",
@@ -196,22 +197,22 @@ class RobustPCA(Model):
     # -- the model --
 
     def check(self, shape: Shape) -> None:
-        """Whether there are rows and columns enough."""
+        """Refuse more components than rows or columns."""
         most = min(shape.n, shape.d)
         if self.n_components is not None and self.n_components > most:
             raise ValueError(
-                f"n_components={self.n_components} is more than {shape.n} rows and {shape.d} columns can have: "
+                f"n_components={self.n_components} is more than {shape.n} rows and {shape.d} columns allow: "
                 f"give at most {most}, or None"
             )
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
-        d = sample.x.shape[1]
-        lam = self.lam or 1.0 / np.sqrt(max(self._shape.weight, d))
-        size = typical(sample)
-        most = -np.finfo(sample.x.dtype).minexp  # so that 1/unit is a normal number too
+        d = data.x.shape[1]
+        lam = self.lam or 1.0 / np.sqrt(max(self.shape.weight, d))
+        size = typical(data)
+        most = -np.finfo(data.x.dtype).minexp  # so that 1/unit is a normal number too
         unit = 2.0 ** -int(np.clip(np.frexp(size)[1], -most, most))
-        mu = self.mu / unit if self.mu else lam / (START * size * unit)
+        mu = self.mu / unit if self.mu else lam / (FIRST_CLIP * size * unit)
         width, whole = self._width(0, full=True)
         axes = np.zeros((0, d)) if whole else rng.normal(scale=d**-0.5, size=(width, d))
         none = np.zeros(0)
@@ -265,9 +266,9 @@ class RobustPCA(Model):
         """‖L‖_*."""
         return float(U.singular_values.sum())
 
-    def settled(self, U: Parts) -> bool:
+    def goal(self, U: Parts, first: float) -> bool:
         """Whether the constraint holds and the two subgradients agree."""
-        tol = self._tol(self._shape.dtype)
+        tol = self._tol(self.shape.dtype)
         return U.step > 0 and U.primal <= tol and U.dual <= (LOOSE if U.search.changes >= HARD else DUAL) * tol
 
     def publish(self, fit: Fit) -> None:
@@ -298,7 +299,7 @@ class RobustPCA(Model):
         largest = np.abs(b.x).max(axis=1) * np.finfo(b.x.dtype).eps ** 2  # in units of it squares stay within range
         size = np.maximum(medians(b), largest).astype(b.x.dtype)
         unit = np.ldexp(np.ones_like(size), np.frexp(size)[1] - 1)[:, None]
-        x, one, seen, cut = b.x / unit, b.x.dtype.type(1), mask(b), START * size / unit[:, 0]
+        x, one, seen, cut = b.x / unit, b.x.dtype.type(1), mask(b), FIRST_CLIP * size / unit[:, 0]
         ratio, m, no = np.ones_like(cut), np.clip(x, -cut[:, None], cut[:, None]), np.empty((0, 0), x.dtype)
         going = np.ones(len(x), bool)
         for _ in range(STEPS):
@@ -356,10 +357,10 @@ class RobustPCA(Model):
 
     def _width(self, rank: int, full: bool) -> tuple[int, bool]:
         """How many directions to follow, and whether the whole Gram matrix is cheaper."""
-        n, d = self._shape.n, self._shape.d
+        n, d = self.shape.n, self.shape.d
         first = min(max(16, d // 16), 256)
         width = min(rank + (max(first, rank) if full else max(8, rank // 8)), n, d)
-        return width, d <= SMALL or 8 * n * width + 12 * width**2 >= n * d + 10 * d**2
+        return width, d <= EXACT_COLUMNS or 8 * n * width + 12 * width**2 >= n * d + 10 * d**2
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[RobustPCA, np.ndarray, Callable[[Any], None]]:
@@ -371,7 +372,7 @@ class RobustPCA(Model):
             assert model.rank_ == 3
             left = low - low @ model.components_.T @ model.components_
             assert np.abs(left).max() < 1e-2
-            if hasattr(model, "low_rank_"):
+            if "low_rank_" in vars(model):
                 assert np.abs(model.low_rank_ - low).max() < 1e-2
 
         return cls(random_state=0), X, check
@@ -413,74 +414,3 @@ def column_medians(b: Block) -> np.ndarray:
     middle = np.argmax(total >= total[:, -1:] / 2, axis=1)
     columns = np.arange(len(a))
     return np.asarray(a[columns, order[columns, middle]])
-
-
-def least_absolute(x: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return argmin_c ‖x − cA‖₁ of each row and its A, and the duality gap relative to the size of x.
-
-    Mehrotra's primal-dual steps from least squares:  x − cA = u − v,  s = 1 − y,  t = 1 + y,  Ay = 0;  us = vt = 0 is
-    the optimum, and Σ us + vt is the gap. With D = 1/(u/s + v/t) a step solves A D Aᵀ δc = −A D (r/s − q/t).
-    """
-    At = A.transpose(0, 2, 1)
-    small = 1e-14 * np.eye(A.shape[1])  # directions in which nothing was observed stay
-    c = times(A, x)
-    e = x - times(At, c)
-    size = np.minimum(np.abs(x), START).sum(axis=1, keepdims=True)  # large outliers do not make the others small
-    pad = np.minimum(np.abs(e), START).mean(axis=1, keepdims=True) + 1e-12 * size
-    u, v, s, t = np.maximum(e, 0) + pad, np.maximum(-e, 0) + pad, np.ones_like(x), np.ones_like(x)
-
-    def newton(r: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
-        g = r / s - q / t
-        dc = -np.linalg.solve(M, times(A, D * g)[..., None])[..., 0]
-        dy = -D * (times(At, dc) + g)
-        return dc, dy, (r + u * dy) / s, (q - v * dy) / t
-
-    for _ in range(NEWTON):
-        gap = (u * s + v * t).sum(axis=1, keepdims=True)
-        going = gap > ENOUGH * size
-        if not going.any():
-            break
-        D = 1.0 / (u / s + v / t)
-        M = (A * D[:, None]) @ At + small * D.max(axis=1)[:, None, None]
-        dc, dy, du, dv = newton(-u * s, -v * t)
-        p, q = reach(u, du, v, dv), reach(s, -dy, t, dy)
-        ahead = ((u + p * du) * (s - q * dy) + (v + p * dv) * (t + q * dy)).sum(axis=1, keepdims=True)
-        centre = (ahead / gap) ** 3 * gap / (2 * x.shape[1])
-        dc, dy, du, dv = newton(centre - u * s + du * dy, centre - v * t - dv * dy)
-        p, q = going * reach(u, du, v, dv), going * reach(s, -dy, t, dy)
-        c, u, v, s, t = c + p * dc, u + p * du, v + p * dv, s - q * dy, t + q * dy
-    return c, (gap / size)[:, 0]
-
-
-def times(A: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A v, row by row."""
-    return np.asarray((A @ v[..., None])[..., 0])
-
-
-def reach(a: np.ndarray, da: np.ndarray, b: np.ndarray, db: np.ndarray) -> np.ndarray:
-    """How far, up to 1, each row may step so that all stay positive."""
-    fastest = np.maximum(-da / a, -db / b).max(axis=1, keepdims=True)
-    return np.asarray(0.9995 / np.maximum(fastest, 0.9995))
-
-
-def whole_axes(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Singular values of M, descending, and right singular vectors as rows, from MᵀM."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical(vectors.T[::-1])
-
-
-def leading_axes(Q: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for the leading ones from G = Q MᵀM: the best approximation Gᵀ (G Qᵀ)⁺ G that agrees with it."""
-    H = G @ Q.T
-    h, W = np.linalg.eigh(0.5 * (H + H.T))
-    inverse = np.where(h > 1e-14 * max(h[-1], 0.0), 1.0, 0.0) / np.sqrt(np.where(h > 0, h, 1.0))
-    basis, R = np.linalg.qr(G.T)
-    E = R @ (W * inverse)
-    values, vectors = np.linalg.eigh(E @ E.T)
-    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical((basis @ vectors[:, ::-1]).T)
-
-
-def canonical(axes: np.ndarray) -> np.ndarray:
-    """Rows with their largest entry positive."""
-    largest = axes[np.arange(len(axes)), np.argmax(np.abs(axes), axis=1)] if axes.size else np.ones(len(axes))
-    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]

@@ -1,4 +1,4 @@
-"""Rows far apart, for whoever starts from some: greedy k-means++."""
+"""Rows far apart, to start from: greedy k-means++."""
 
 from __future__ import annotations
 
@@ -10,6 +10,52 @@ import numpy as np
 from unmix.maths.distances import dense, squared_distances, squares
 
 
+def far_apart(
+    w: np.ndarray,
+    k: int,
+    rng: np.random.Generator,
+    costs: Callable[[np.ndarray], np.ndarray],
+    *,
+    first: np.ndarray | None = None,
+    trials: int | None = None,
+    distinct: bool = False,
+) -> np.ndarray:
+    """Indices of k rows: each time several are drawn by weight × cost so far; the one that leaves least stays.
+
+    Parameters
+    ----------
+    w : ndarray of shape (n,)
+        Weights of the rows.
+    k : int
+        How many.
+    rng : Generator
+    costs : callable
+        Costs (n, m) of all rows seen from the m rows of these indices.
+    first : ndarray of shape (n,), optional
+        Chances of the first row, and of all rows where no cost is left; by default w.
+    trials : int, optional
+        How many are drawn each time; by default 2 + log k.
+    distinct : bool, default=False
+        Whether a row that was taken may not be taken again, whatever it costs.
+    """
+    trials, first = trials or 2 + int(np.log(k)), w if first is None else first
+    index, free = np.empty(k, np.int64), np.ones(len(w), bool)
+    index[0] = rng.choice(len(w), p=first / first.sum())
+    near = costs(index[:1])[:, 0]
+    for i in range(1, k):
+        free[index[i - 1]] = not distinct
+        chance = np.cumsum(w * near * free if distinct else w * near)
+        if not chance[-1] > 0:  # every row is one already
+            chance = np.cumsum(first * free if distinct else first)
+        some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
+        if distinct:
+            some = some[free[some]] if free[some].any() else np.flatnonzero(free)[:1]
+        nearer = np.minimum(near[:, None], costs(some))
+        best = int(np.argmin(w @ nearer))
+        index[i], near = some[best], nearer[:, best].copy()
+    return index
+
+
 def plus_plus(
     x: Any,
     observed: np.ndarray | None,
@@ -18,19 +64,7 @@ def plus_plus(
     rng: np.random.Generator,
     pairs: Callable[..., np.ndarray] = squared_distances,
 ) -> np.ndarray:
-    """Greedy k-means++: each time several rows by weight × squared distance so far; the one that leaves least stays."""
-    trials = 2 + int(np.log(k))
+    """Indices of k rows far apart by a cost of rows and centres, squared distances by default."""
     weight = w if observed is None else w * observed.any(axis=1)
     seen, own = None if observed is None else observed.astype(x.dtype), squares(x)
-    index = np.empty(k, np.int64)
-    index[0] = rng.choice(len(w), p=weight / weight.sum())
-    near = pairs(x, seen, dense(x[index[:1]]), own)[:, 0]
-    for i in range(1, k):
-        chance = np.cumsum(w * near)
-        if not chance[-1] > 0:  # every row is a centre already
-            chance = np.cumsum(weight)
-        some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
-        nearer = np.minimum(near[:, None], pairs(x, seen, dense(x[some]), own))
-        best = int(np.argmin(w @ nearer))
-        index[i], near = some[best], nearer[:, best].copy()
-    return index
+    return far_apart(w, k, rng, lambda some: pairs(x, seen, dense(x[some]), own), first=weight)

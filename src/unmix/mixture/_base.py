@@ -15,14 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
+from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.model import Model
+from unmix.model.capabilities import Density, Imputes, Memberships, Samples
 
-DEAD = 1e-12  # share of the weight below which a component holds nothing
+DEAD_SHARE = 1e-12  # of the weight, below which a component holds nothing
 
 
-class BaseMixture(DensityMixin, Model):
-    """A mixture: `start`, `local`, `update` of the contract, and `posterior`, `_draw`, `_n_parameters`.
+class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
+    """A mixture: `start`, `local`, `update` of the contract, and `posterior`, `draw_component`, `n_parameters`.
 
     Attributes
     ----------
@@ -37,6 +39,7 @@ class BaseMixture(DensityMixin, Model):
     collect: ClassVar[bool | str] = "memory"
     n_components: int
     random_state: Any
+    _shape: Shape = Shape(0, 0, np.dtype(np.float64))  # until there are rows
 
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are fewer rows than components."""
@@ -45,9 +48,13 @@ class BaseMixture(DensityMixin, Model):
                 f"n_components={self.n_components}, but X has n_samples = {shape.n}: give at most that many components"
             )
 
-    def sample_rows(self, shape: Shape) -> int:
+    def sizes(self, shape: Shape) -> Sizes:
         """Rows for the start: some for each number of each component."""
-        return max(1 << 12, 10 * self.n_components * shape.d)
+        return Sizes(sample=max(1 << 12, 10 * self.n_components * shape.d))
+
+    def points(self, sample: Block) -> tuple[Any, np.ndarray]:
+        """Rows of a sample in which distances mean something, and their weights: for the k-means of the start."""
+        raise NotImplementedError
 
     def posterior(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """Responsibilities (n, K) and log p(x) of each row."""
@@ -77,10 +84,10 @@ class BaseMixture(DensityMixin, Model):
 
     def publish(self, fit: Fit) -> None:
         """Set labels_ and converged_."""
-        self.__dict__.pop("labels_", None)  # after an online step those of an earlier fit are none
+        self.__dict__.pop("labels_", None)  # after an online step those of an earlier fit are no longer right
         if fit.z is not None:
             self.labels_ = fit.z
-        self.converged_ = fit.result == "converged"
+        self.converged_ = fit.converged
 
     @property
     def n_clusters(self) -> int:
@@ -92,7 +99,7 @@ class BaseMixture(DensityMixin, Model):
         self.n_components = value
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters by name, as scikit-learn does; `n_clusters` is another name of `n_components`.
+        """Set parameters by name, as scikit-learn does; `n_clusters` is another name for `n_components`.
 
         Parameters
         ----------
@@ -111,31 +118,22 @@ class BaseMixture(DensityMixin, Model):
     def _n_features_out(self) -> int:
         return self.n_components
 
-    def _n_parameters(self) -> int:
-        """How many numbers the data could choose."""
-        raise NotImplementedError
-
-    def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
-        """Draw n rows of component k."""
+    def draw_component(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+        """Rows of component k of the fitted mixture, n of them."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------- what users call
 
-    score = Model.score  # the mean log-likelihood; the mixin's is a stub
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the responsibilities of the components for each row.
-
-        Parameters
-        ----------
-        X : anything with rows
-            As for `fit`.
+    def n_parameters(self) -> int:
+        """Return how many numbers the data could choose.
 
         Returns
         -------
-        Z : ndarray of shape (n, K)
+        n_parameters : int
         """
-        return np.asarray(self._rows("encode", X))
+        raise NotImplementedError
+
+    score = Model.score  # the mean log-likelihood; the mixin's is a stub
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Return Akaike's criterion: 2 × number of free parameters − 2 × log-likelihood. Lower is better.
@@ -150,7 +148,7 @@ class BaseMixture(DensityMixin, Model):
         aic : float
         """
         _, log_l, _ = self._evidence(X, sample_weight)
-        return 2.0 * self._n_parameters() - 2.0 * log_l
+        return 2.0 * self.n_parameters() - 2.0 * log_l
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Return the Bayesian criterion: log n × number of free parameters − 2 × log-likelihood. Lower is better.
@@ -165,7 +163,7 @@ class BaseMixture(DensityMixin, Model):
         bic : float
         """
         n, log_l, _ = self._evidence(X, sample_weight)
-        return float(self._n_parameters() * np.log(n) - 2.0 * log_l)
+        return float(self.n_parameters() * np.log(n) - 2.0 * log_l)
 
     def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Return the integrated completed likelihood: BIC + 2 Σ_i H(z_i), H the entropy in nats. Lower is better.
@@ -183,14 +181,14 @@ class BaseMixture(DensityMixin, Model):
         icl : float
         """
         n, log_l, entropy = self._evidence(X, sample_weight)
-        return float(self._n_parameters() * np.log(n) - 2.0 * log_l + 2.0 * entropy)
+        return float(self.n_parameters() * np.log(n) - 2.0 * log_l + 2.0 * entropy)
 
     def _evidence(self, X: Any, sample_weight: Any) -> tuple[float, float, float]:
         """Weight of the rows, their log-likelihood and the entropy of their responsibilities."""
         check_is_fitted(self)
-        w = None if sample_weight is None else self._open(X, sample_weight, reset=False)[1]
+        w = None if sample_weight is None else self.weigh(X, sample_weight)[0]
         n, total = 0, np.zeros(2)
-        for block in self._stream("evidence", X):
+        for block in self.stream("evidence", X):
             own = np.ones(len(block)) if w is None else w[n : n + len(block)]
             n, total = n + len(block), total + own @ block
         return float(n if w is None else w.sum()), float(total[0]), float(total[1])
@@ -212,7 +210,16 @@ class BaseMixture(DensityMixin, Model):
         check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples={n_samples!r}: give at least 1")
-        rng, weights = check_random_state(self.random_state), self._parts_.weights
+        rng, weights = check_random_state(self.random_state), self.parts.weights
         counts = rng.multinomial(n_samples, weights / weights.sum())
-        rows = [self._draw(k, int(m), rng) for k, m in enumerate(counts)]
-        return np.concatenate(rows).astype(self._dtype_), np.repeat(np.arange(len(counts)), counts)
+        rows = [self.draw_component(k, int(m), rng) for k, m in enumerate(counts)]
+        return np.concatenate(rows).astype(self.shape.dtype), np.repeat(np.arange(len(counts)), counts)
+
+
+def in_range(x: Any) -> None:
+    """Refuse rows, dense or CSR, whose squares overflow."""
+    size, limits = float(abs(x).max()), np.finfo(x.dtype)
+    largest, smallest = 0.1 * np.sqrt(limits.max / max(x.size, 1)), 1e3 * np.sqrt(limits.tiny)  # of sums of squares
+    if size > largest or 0 < size < smallest:
+        by = f"{size:.0e}"
+        raise ValueError(f"X reaches {by}: squares of that are beyond {x.dtype}. Divide X by {by} first.")

@@ -9,86 +9,95 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf, dtrtri
 
 from unmix.engine.block import Block, Local
-from unmix.engine.sample import mean
+from unmix.engine.layout import Shape
+from unmix.engine.sample import centre_of
+from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
-from unmix.mixture._base import DEAD, BaseMixture
-from unmix.mixture._start import PASSES, clusters, in_range
+from unmix.mixture._base import BaseMixture, in_range
+from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free
+from unmix.model.capabilities import Gaussians
+from unmix.model.lloyd import ROUNDS, Lloyd
 
-INFEASIBLE = 1e-5  # a variance below −1e-5 of the mean square is more than rounding
-LIMIT = {"float32": 1e-3, "float64": 1e-10}  # error that multiplied-out densities may have: precision × spread
+VARIANCE_FLOOR = 1e-12  # share of the mean square
+FEATURES_ERROR = {"float32": 1e-3, "float64": 1e-10}  # that multiplied-out densities may have: precision × spread
+WEIGHT_FLOOR = 1e-300  # of a component that is joined with another, so that two empty ones have a mean
 
 
-class Stats(NamedTuple):
-    """N, A, B; symmetric matrices as upper triangles."""
+class Scratch(NamedTuple):
+    """What follows from the parameters and saves time: natural parameters, and how far their terms exceed their sum."""
 
-    N: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
+    natural: np.ndarray
+    spread: np.ndarray
+
+
+NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
 
 
 class GaussianBase(BaseMixture):
-    """Parts have at least shift, weights, means, covariances, factors, natural and spread."""
+    """Parts have at least shift, weights, means, covariances, factors, events.floored and scratch."""
 
     covariance_type: str
     reg_covar: float
     init_params: str
 
-    def _shape_of(self, K: int, d: int) -> tuple[int, ...]:
-        return {"full": (K, d, d), "tied": (d, d), "diag": (K, d), "spherical": (K,)}[self.covariance_type]
-
     # ---------------------------------------------------------------- rows
 
     def local(self, U: Any, b: Block) -> Local:
         """Responsibilities, their moments about the origin, and minus the log-likelihood."""
-        z, log_p, totals = self._rows_of(U, b, moments=True)
+        z, log_p, totals = self._rows_of(U, b, True)
         return Local(self._left(z, b), Stats(*totals), -b.sum(log_p))
 
     def posterior(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """Responsibilities and log p(x) of each row."""
-        return self._rows_of(U, b, moments=False)[:2]
+        return self._rows_of(U, b, False)[:2]
 
-    def _gaussians(self, U: Any) -> rows.Gaussians:
-        return rows.Gaussians(self.covariance_type, U.weights, U.means, U.covariances, U.factors, U.natural)
+    def _mixing(self, U: Any) -> np.ndarray:
+        """What the densities are multiplied by, up to a common factor."""
+        return np.asarray(U.weights)
 
-    def _rows_of(self, U: Any, b: Block, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+    def _rows_of(self, U: Any, b: Block, collect: bool) -> tuple[np.ndarray, np.ndarray, Any]:
         """(z, log p, moments) of a block, the fastest way that the numbers and the missing cells allow."""
         kind = self.covariance_type
-        G = self._gaussians(U)
-        if b.observed is not None and kind in ("full", "tied"):
-            return missing(G, b, U.shift, moments)
-        error = np.finfo(b.x.dtype).eps * float(U.spread)
+        G = rows.Gaussians(kind, self._mixing(U), U.means, U.covariances, U.factors, U.scratch.natural)
+        if b.observed is not None and is_matrix(kind):
+            return missing(G, b, U.shift, collect)
+        error = np.finfo(b.x.dtype).eps * float(U.scratch.spread)
         narrow = kind != "full" or b.x.shape[1] <= min(128, 24 + 8 * len(U.weights))  # measured: where features win
-        if b.observed is None and narrow and error <= LIMIT[b.x.dtype.name]:
-            return rows.by_features(G, b.x, U.shift, b.w, moments)
-        return rows.by_components(G, b.x, U.shift, b.w, b.observed, moments)
+        if b.observed is None and narrow and error <= FEATURES_ERROR[b.x.dtype.name]:
+            return rows.by_features(G, b.x, U.shift, b.w, collect)
+        return rows.by_components(G, b.x, U.shift, b.w, b.observed, collect)
 
     # ---------------------------------------------------------------- the start
 
-    def _first(self, sample: Block, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, Stats]:
-        """Origin, the sample's rows about it and their weights, and the moments of a first assignment of them."""
+    def stages(self, shape: Shape) -> list[Stage]:
+        """A short k-means where it gives the first responsibilities."""
+        rounds = {"kmeans": ROUNDS, "k-means++": 0}.get(self.init_params)
+        return [self] if rounds is None else [Lloyd(self, self.n_components, rounds), self]
+
+    def points(self, sample: Block) -> tuple[np.ndarray, np.ndarray]:
+        """The sample's rows about their origin, missing cells at the mean."""
+        return self._about(sample)[1:]
+
+    def _about(self, sample: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Origin, the sample's rows about it and their weights."""
         in_range(sample.x)
-        shift = mean(sample).astype(sample.x.dtype).astype(np.float64)  # blocks in that precision subtract the same
+        shift = centre_of(sample)
         x = sample.x.astype(np.float64) - shift
         if sample.observed is not None:
             x *= sample.observed  # the mean, for the start alone
         w = np.ones(len(x)) if sample.w is None else sample.w
-        x, w = x[w > 0], w[w > 0]
-        z = self._assignment(x, w, shift, rng) * w[:, None]
-        kind, N, A = self.covariance_type, z.sum(axis=0), z.T @ x
-        if kind == "full":
-            mine = [(z[:, k] > 0).nonzero()[0] for k in range(len(N))]
-            B = np.array([rows.pack((x[i] * z[i, k, None]).T @ x[i]) for k, i in enumerate(mine)])
-        elif kind == "tied":
-            B = rows.pack((x * z.sum(axis=1, keepdims=True)).T @ x)
-        else:
-            B = z.T @ (x * x)
-            B = B if kind == "diag" else B.sum(axis=1)
-        return shift, x, w, Stats(N, A, B)
+        return (shift, x, w) if w.all() else (shift, x[w > 0], w[w > 0])
+
+    def _first(
+        self, labels: np.ndarray | None, sample: Block, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Stats]:
+        """Origin, the sample's rows about it and their weights, and the moments of a first assignment of them."""
+        shift, x, w = self._about(sample)
+        z = np.eye(self.n_components)[labels] if labels is not None else self._assignment(x, w, shift, rng)
+        return shift, x, w, moments(self.covariance_type, z * w[:, None], x)
 
     def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """First responsibilities of complete rows."""
@@ -96,60 +105,28 @@ class GaussianBase(BaseMixture):
         if self.init_params == "random":
             z = rng.random((len(x), K))
             return np.asarray(z / z.sum(axis=1, keepdims=True))
-        if self.init_params == "random_from_data":
-            centres = x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())]
-            return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
-        return np.eye(K)[clusters(x, w, K, rng, PASSES if self.init_params == "kmeans" else 0)]
+        centres = x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())]
+        return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
 
     # ---------------------------------------------------------------- covariances
 
     def _floor(self) -> float:
-        shape = getattr(self, "_shape", None)
-        return max(1e-12, 10.0 * float(np.finfo(np.float64 if shape is None else shape.dtype).eps))
-
-    def _floored(self, raw: np.ndarray, second: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ = raw + ridge·I and its factors; `second` are the mean squares of which raw is a small difference."""
-        K, d, _ = raw.shape
-        covariances = raw + ridge * np.eye(d)
-        factors, floored = np.empty_like(raw), np.zeros(K, np.int64)
-        for k in range(K):
-            L, failed = dpotrf(covariances[k], lower=1)
-            if failed:
-                square = np.diagonal(second[k])
-                if (square < -DEAD * np.abs(second[k]).max()).any():
-                    raise np.linalg.LinAlgError("a negative mean square")
-                scale = np.sqrt(np.maximum(square, 1e-16 * square.max()))
-                scale[scale == 0] = 1.0
-                values, axes = np.linalg.eigh(raw[k] / np.outer(scale, scale))
-                if values[0] < -INFEASIBLE:
-                    raise np.linalg.LinAlgError("a covariance that is not positive definite")
-                axes = axes * scale[:, None]
-                covariances[k] = (axes * np.maximum(values, self._floor() * d)) @ axes.T + ridge * np.eye(d)
-                floored[k] = 1
-                L = cholesky(covariances[k], lower=True)
-            factors[k] = dtrtri(L, lower=1)[0].T
-        return covariances, factors, floored
-
-    def _floored_variances(
-        self, raw: np.ndarray, second: np.ndarray, ridge: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        variances = raw + ridge
-        low = variances <= 0
-        if low.any():
-            if (raw < -INFEASIBLE * np.abs(second)).any() or (second < 0).any():
-                raise np.linalg.LinAlgError("a negative variance")
-            floor = self._floor() * np.maximum(second, 1e-16 * second.max())
-            variances = np.where(low, np.maximum(floor, np.finfo(np.float64).tiny ** 0.5), variances)
-        floored = np.asarray(low.reshape(len(low), -1).any(axis=1), dtype=np.int64)
-        return variances, 1.0 / np.sqrt(variances), floored
+        """What a variance is raised to where it is lost in rounding, as a share of the mean square."""
+        return max(VARIANCE_FLOOR, 10.0 * float(np.finfo(self.shape.dtype).eps))
 
     def _complete(self, U: Any) -> Any:
-        """The parts with what follows from weights, means and factors."""
+        """The parts with what follows from them."""
         kind = self.covariance_type
+        natural = rows.natural(kind, self._mixing(U), U.means, U.factors)
         spread = np.array(rows.spread(kind, U.means, U.covariances, U.factors))
-        return U._replace(natural=rows.natural(kind, U.weights, U.means, U.factors), spread=spread)
+        return U._replace(scratch=Scratch(natural, spread))
 
     # ---------------------------------------------------------------- what comes out
+
+    def _singular(self, U: Any, remedy: str) -> list[str]:
+        """A note on singular covariances, if there are any."""
+        low = np.flatnonzero(U.events.floored).tolist()
+        return [f"components {low} have a singular covariance, raised to a floor: {remedy}"] if low else []
 
     def publish(self, fit: Fit) -> None:
         """Set weights_, means_, covariances_ and their kin."""
@@ -157,39 +134,32 @@ class GaussianBase(BaseMixture):
         U, kind = fit.U, self.covariance_type
         self.weights_, self.means_, self.covariances_ = U.weights, U.means + U.shift, U.covariances
         self.precisions_cholesky_ = U.factors
-        self.precisions_ = U.factors @ np.swapaxes(U.factors, -1, -2) if kind in ("full", "tied") else U.factors**2
+        self.precisions_ = U.factors @ np.swapaxes(U.factors, -1, -2) if is_matrix(kind) else U.factors**2
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
         """The mean row of each mixture of responsibilities."""
         return np.asarray(z @ U.means + U.shift * z.sum(axis=1, keepdims=True))
 
-    def _n_parameters(self) -> int:
+    def n_parameters(self) -> int:
+        """Free numbers of weights, means and covariances."""
         K, d = map(int, self.means_.shape)
-        covariance = {"full": K * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": K * d, "spherical": K}
-        return covariance[self.covariance_type] + K * d + K - 1
+        return n_free(self.covariance_type, K, d) + K * d + K - 1
 
-    def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
-        U = self._parts_
+    def gaussians(self) -> Gaussians:
+        """The components."""
+        return Gaussians.of_type(self.covariance_type, self.weights_, self.means_, self.covariances_)
+
+    def draw_component(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+        """Rows of component k, n of them."""
+        U = self.parts
         K, d = U.means.shape
         centre = U.means[k] + U.shift
-        if self.covariance_type in ("full", "tied"):
+        if is_matrix(self.covariance_type):
             return rng.multivariate_normal(centre, np.broadcast_to(U.covariances, (K, d, d))[k], n)
         return np.asarray(centre + rng.standard_normal((n, d)) * np.sqrt(U.covariances[k]))
 
 
-def moments_of(kind: str, N: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> Stats:
-    """The statistics of N_k rows of each Gaussian."""
-    A = N[:, None] * means
-    if kind == "full":
-        return Stats(N, A, rows.pack(N[:, None, None] * (covariances + means[:, :, None] * means[:, None, :])))
-    if kind == "tied":
-        return Stats(N, A, rows.pack(N.sum() * covariances + A.T @ means))
-    if kind == "diag":
-        return Stats(N, A, N[:, None] * (covariances + means**2))
-    return Stats(N, A, N * (means.shape[1] * covariances + (means**2).sum(axis=1)))
-
-
-def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, collect: bool) -> tuple[np.ndarray, np.ndarray, Any]:
     """Rows with missing cells under full or tied covariances, in float64."""
     from unmix.kernels.gaussian_missing import patterns
 
@@ -202,14 +172,14 @@ def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, moments: bool) -> tu
     order = np.lexsort(packed.T)  # rows of one pattern stand together
     changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
     first = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(x)]])
-    log_weights = np.log(np.maximum(G.weights, rows.TINY), dtype=np.float64)
+    log_weights = np.log(np.maximum(G.weights, rows.WEIGHT_FLOOR), dtype=np.float64)
     log_dets = rows.log_det("full", P, d)
     z, log_p = np.empty((len(x), K)), np.empty(len(x))
     N, A, B = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
     given = (log_weights, log_dets, means, P @ P.transpose(0, 2, 1), P)
-    patterns(x, observed, order, first, w, *given, moments, z, log_p, N, A, B)
+    patterns(x, observed, order, first, w, *given, collect, z, log_p, N, A, B)
     z, log_p = z.astype(b.x.dtype, copy=False), log_p.astype(b.x.dtype, copy=False)
-    if not moments:
+    if not collect:
         return z, log_p, None
     moved = A + N[:, None] * means  # from each mean to the origin, as B is below
     B = rows.pack(B + A[:, :, None] * means[:, None, :] + means[:, :, None] * moved[:, None, :])
@@ -223,7 +193,7 @@ def split(
     weights, means, covariances, factors = weights.copy(), means.copy(), covariances.copy(), factors.copy()
     for k in empty:
         j = int(weights.argmax())
-        if kind in ("full", "tied"):
+        if is_matrix(kind):
             values, axes = np.linalg.eigh(covariances if kind == "tied" else covariances[j])
             axis = axes[:, -1] * np.sign(axes[np.abs(axes[:, -1]).argmax(), -1]) * np.sqrt(values[-1])
         else:
@@ -236,27 +206,12 @@ def split(
     return weights, means, covariances, factors
 
 
-def as_matrices(kind: str, covariances: np.ndarray, K: int, d: int) -> np.ndarray:
-    """Covariances as (K, d, d)."""
-    if kind in ("full", "tied"):
-        return np.broadcast_to(covariances, (K, d, d)).copy()
-    return np.eye(d) * (covariances[:, None, :] if kind == "diag" else covariances[:, None, None])
-
-
-def in_shape_of(kind: str, full: np.ndarray) -> np.ndarray:
-    """Full covariances in the shape of a kind."""
-    if kind == "full":
-        return full
-    variances = np.diagonal(full, axis1=1, axis2=2)
-    return variances.copy() if kind == "diag" else variances.mean(axis=1)
-
-
 def nearest(kind: str, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> tuple[int, int]:
-    """The two Gaussians that lose least when one of their mean and covariance stands for both.
+    """The two Gaussians for which least is lost when one of their joint mean and covariance replaces both.
 
     The loss is at most ½ [(π_a + π_b) log|Σ_ab| − π_a log|Σ_a| − π_b log|Σ_b|] (Runnalls 2007).
     """
-    w, full = np.maximum(weights, 1e-300), as_matrices(kind, covariances, *means.shape)
+    w, full = np.maximum(weights, WEIGHT_FLOOR), as_matrices(kind, covariances, *means.shape)
     size = np.linalg.slogdet(full)[1]
     best = (np.inf, 0, 1)
     for a in range(len(w)):
@@ -271,42 +226,3 @@ def join(weights: np.ndarray, means: np.ndarray, full: np.ndarray) -> tuple[np.n
     p, q = weights / weights.sum()
     apart = means[0] - means[1]
     return p * means[0] + q * means[1], p * full[0] + q * full[1] + p * q * np.outer(apart, apart)
-
-
-def factors_of_covariances(kind: str, covariances: np.ndarray) -> np.ndarray:
-    """P with P Pᵀ = Σ⁻¹, upper triangular."""
-    good = np.isfinite(covariances).all()
-    if kind in ("diag", "spherical"):
-        if not (good and (covariances > 0).all()):
-            raise ValueError("covariances holds a number that is not positive: give variances")
-        return np.asarray(1.0 / np.sqrt(covariances))
-    one = covariances.reshape(-1, *covariances.shape[-2:])
-    lower = [dpotrf(a, lower=1) for a in one]
-    if not good or any(failed for _, failed in lower) or not np.allclose(one, one.transpose(0, 2, 1)):
-        raise ValueError("covariances is not symmetric and positive definite: give covariances")
-    return np.array([dtrtri(L, lower=1)[0].T for L, _ in lower]).reshape(covariances.shape)
-
-
-def factors_of_precisions(kind: str, precisions: np.ndarray) -> np.ndarray:
-    """P with P Pᵀ = the given precisions, upper triangular."""
-    if kind in ("diag", "spherical"):
-        if not (precisions > 0).all():
-            raise ValueError("precisions_init holds a number that is not positive: give inverse variances")
-        return np.asarray(np.sqrt(precisions))
-    symmetric = np.allclose(precisions, np.swapaxes(precisions, -1, -2))
-    try:
-        lower = np.linalg.cholesky(precisions[..., ::-1, ::-1])  # of reversed columns, so that P is upper triangular
-    except np.linalg.LinAlgError:
-        symmetric = False
-    if not symmetric:
-        raise ValueError("precisions_init is not symmetric and positive definite: give inverse covariances")
-    return np.ascontiguousarray(lower[..., ::-1, ::-1])
-
-
-def covariances_of_factors(kind: str, factors: np.ndarray) -> np.ndarray:
-    """Σ of factors P with P Pᵀ = Σ⁻¹."""
-    if kind in ("diag", "spherical"):
-        return factors**-2.0
-    one = factors.reshape(-1, *factors.shape[-2:])
-    inverse = np.array([solve_triangular(P, np.eye(len(P)), lower=False) for P in one])
-    return np.asarray((inverse.transpose(0, 2, 1) @ inverse).reshape(factors.shape))

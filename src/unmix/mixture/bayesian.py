@@ -15,7 +15,7 @@ to have on top of their own. diag, spherical: W_k is diagonal, or a multiple of 
 W for all, with the K-th part of the statistics of all; its divergence counts K times.
 
 Missing cells: the bound is that of the observed cells; the moments of the missing ones are those under m_k, Σ_k. A row
-of which nothing was observed is no row.
+without an observed cell does not count.
 
 Blei & Jordan (2006); Bishop (2006), section 10.2; the parametrisation is that of scikit-learn.
 """
@@ -32,10 +32,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
+from unmix.engine.stage import Online
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
-from unmix.mixture._base import DEAD
-from unmix.mixture._gaussian import GaussianBase, Stats, moments_of, nearest, split
+from unmix.maths.dirichlet import divergence, expected_weights
+from unmix.mixture._base import DEAD_SHARE
+from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, split
+from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
+
+SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
+PRIOR_FLOOR = 1e-150  # of a variance that is a prior, so that its square is a number
+
+
+class Events(NamedTuple):
+    """Of each component, whether its covariance is singular and was raised to a floor."""
+
+    floored: np.ndarray
 
 
 class Parts(NamedTuple):
@@ -53,18 +65,17 @@ class Parts(NamedTuple):
     covariances: np.ndarray
     factors: np.ndarray
     log_weights: np.ndarray
-    natural: np.ndarray
-    spread: np.ndarray
-    floored: np.ndarray
+    events: Events
+    scratch: Scratch = NO_SCRATCH
 
 
 class BayesianGaussianMixture(GaussianBase):
-    """Gaussian mixture with priors, fitted by variational inference: components that are not needed vanish.
+    """Overlapping groups, as many as the data need: Gaussians with priors, by variational inference.
 
     Parameters
     ----------
     n_components : int, default=1
-        The most Gaussians, K.
+        Maximum number of Gaussians, K.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         A covariance each; one for all; variances each; one variance each.
     tol : float, default=1e-3
@@ -72,7 +83,7 @@ class BayesianGaussianMixture(GaussianBase):
     reg_covar : float, default=1e-6
         ε, added to the variances.
     max_iter : int, default=100
-        The most passes.
+        Maximum number of passes.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
@@ -198,7 +209,7 @@ class BayesianGaussianMixture(GaussianBase):
                 raise ValueError(f"{name} has shape {np.shape(value)}: give finite numbers in the shape {shape_of}")
         if self.covariance_prior is not None:
             prior = np.asarray(self.covariance_prior, dtype=np.float64)
-            if kind in ("full", "tied"):
+            if is_matrix(kind):
                 good = np.allclose(prior, prior.T) and np.linalg.eigvalsh(prior)[0] > 0
             else:
                 good = bool((prior > 0).all())
@@ -207,15 +218,13 @@ class BayesianGaussianMixture(GaussianBase):
 
     # ---------------------------------------------------------------- the contract
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def start(self, before: np.ndarray | None, data: Block, rng: np.random.Generator) -> Parts:
         """Priors from the sample where none are given; posteriors of a first assignment."""
-        shift, x, w, stats = self._first(sample, rng)
-        K, none = self.n_components, np.zeros(0)
+        shift, x, w, stats = self._first(before, data, rng)
         m0 = w @ x / w.sum() if self.mean_prior is None else np.asarray(self.mean_prior, dtype=np.float64) - shift
-        covariance = self._covariance(x, w, sample) if self.covariance_prior is None else self.covariance_prior
+        covariance = self._covariance(x, w, data) if self.covariance_prior is None else self.covariance_prior
         W0 = np.array(covariance, dtype=np.float64)
-        start = Parts(shift, m0, W0, *(none,) * 11, np.zeros(K, np.int64))
-        return self.update(start, stats)
+        return self._posterior(shift, m0, W0, stats)
 
     def _covariance(self, x: np.ndarray, w: np.ndarray, sample: Block) -> np.ndarray:
         """Covariance of a sample, unbiased, in the shape of the prior; raised where it is singular."""
@@ -227,83 +236,62 @@ class BayesianGaussianMixture(GaussianBase):
             scale = np.sqrt(w.sum() / np.maximum(seen, 1.0))
             full *= np.outer(scale, scale)
         variances = np.diagonal(full)
-        if kind in ("full", "tied"):
-            covariance, _, low = self._floored(full[None], full[None] + 0.0, 0.0)
-            if not low[0] and np.linalg.eigvalsh(full)[0] > 1e-12 * variances.max():
+        if is_matrix(kind):
+            covariance, _, low = floored_matrices(full[None], full[None] + 0.0, 0.0, self._floor())
+            if not low[0] and np.linalg.eigvalsh(full)[0] > SINGULAR * variances.max():
                 return full
-            return covariance[0] + max(self.reg_covar, 1e-12 * float(variances.max())) * np.eye(len(full))
-        least = max(self.reg_covar, 1e-12 * float(variances.max()), 1e-150)
+            return covariance[0] + max(self.reg_covar, SINGULAR * float(variances.max())) * np.eye(len(full))
+        least = max(self.reg_covar, SINGULAR * float(variances.max()), PRIOR_FLOOR)
         return np.asarray(np.maximum(variances, least) if kind == "diag" else max(float(variances.mean()), least))
 
-    def _rows_of(self, U: Parts, b: Block, moments: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+    def _rows_of(self, U: Parts, b: Block, collect: bool) -> tuple[np.ndarray, np.ndarray, Any]:
         blank = None if b.observed is None else ~b.observed.any(axis=1)
         if blank is not None and blank.any():
             b = b._replace(w=np.where(blank, 0.0, 1.0 if b.w is None else b.w))
-        z, log_p, totals = super()._rows_of(U, b, moments)
+        z, log_p, totals = super()._rows_of(U, b, collect)
         log_p = log_p + U.log_weights.max()
         if blank is not None:
             log_p[blank] = 0.0
         return z, log_p, totals
 
-    def _gaussians(self, U: Parts) -> rows.Gaussians:
-        weights = np.exp((U.log_weights - U.log_weights.max()).astype(np.float64))
-        return rows.Gaussians(self.covariance_type, weights, U.means, U.covariances, U.factors, U.natural)
+    def _mixing(self, U: Parts) -> np.ndarray:
+        return np.asarray(np.exp((U.log_weights - U.log_weights.max()).astype(np.float64)))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """Posteriors given the moments."""
-        N, A, B = stats
-        if N.min() < -DEAD * abs(N).sum() or not N.sum() > 0:
+        return self._posterior(U.shift, U.mean_prior, U.covariance_prior, stats)
+
+    def _posterior(self, shift: np.ndarray, m0: np.ndarray, W0: np.ndarray, stats: Stats) -> Parts:
+        """Posteriors given the moments and the priors that come from the data; W0 is W₀⁻¹."""
+        (N, A, B), (K, d), kind = stats, stats.A.shape, self.covariance_type
+        if N.min() < -DEAD_SHARE * abs(N).sum() or not N.sum() > 0:
             raise np.linalg.LinAlgError("a component of negative weight")
         N = np.maximum(N, 0.0)
-        (K, d), kind = A.shape, self.covariance_type
-        nu: Any
-        eye: Any
-        concentration: Any
         alpha0, beta0, nu0 = self._priors(d)
-        beta, m0 = beta0 + N, U.mean_prior
+        beta = beta0 + N
         means = (beta0 * m0 + A) / beta[:, None]
+        scatter, square = scatters(kind, W0, B, beta0, m0, beta, means)
+        nu: Any
         if kind == "tied":
             nu = np.array(nu0 + N.sum() / K)
-            square = U.covariance_prior + rows.unpack(B, d) / K + beta0 * np.outer(m0, m0)
-            scatter = square - (beta * means.T) @ means / K
-            ridge = self.reg_covar * float(N.sum() / K / nu)
-            covariances, factors, low = self._floored((scatter / nu)[None], (square / nu)[None], ridge)
-            covariances, factors, floored = covariances[0], factors[0], np.repeat(low, K)
+            raw, second, ridge = scatter / nu, square / nu, self.reg_covar * float(N.sum() / K / nu)
         else:
-            nu = nu0 + N
-            if kind == "full":
-                square = U.covariance_prior + rows.unpack(B, d) + beta0 * np.outer(m0, m0)
-                scatter = square - beta[:, None, None] * means[:, :, None] * means[:, None, :]
-                scale, eye = nu[:, None, None], np.eye(d)
-            elif kind == "diag":
-                square = U.covariance_prior + B + beta0 * m0**2
-                scatter = square - beta[:, None] * means**2
-                scale, eye = nu[:, None], np.ones(d)
-            else:
-                square = U.covariance_prior + (B + beta0 * (m0**2).sum()) / d
-                scatter = square - beta * (means**2).mean(axis=1)
-                scale, eye = nu, np.ones(())
-            added = self.reg_covar * N.reshape((-1,) + (1,) * eye.ndim) * eye
-            floor = self._floored if kind == "full" else self._floored_variances
-            covariances, factors, floored = floor((scatter + added) / scale, (square + added) / scale, 0.0)
+            nu, each = nu0 + N, (-1,) + (1,) * (scatter.ndim - 1)
+            added = self.reg_covar * N.reshape(each) * unit(kind, d)
+            raw, second, ridge = (scatter + added) / nu.reshape(each), (square + added) / nu.reshape(each), 0.0
+        covariances, factors, low = floored(kind, raw, second, ridge, self._floor(), K)
+        concentration: Any = alpha0 + N
         if self.weight_concentration_prior_type == "dirichlet_process":
             after = np.append(np.cumsum(N[::-1])[-2::-1], 0.0)
             concentration = np.array([1.0 + N, alpha0 + after])
-        else:
-            concentration = alpha0 + N
         weights, log_weights = expected_weights(concentration)
         # log ρ without the Gaussian: what is uncertain about π, Λ and μ
         log_weights = log_weights + 0.5 * (d * np.log(2.0 / nu) + multi_digamma(nu, d) - d / beta)
-        log_weights = log_weights - 0.5 * self.reg_covar * _trace(kind, factors, d)
+        log_weights = log_weights - 0.5 * self.reg_covar * traces(kind, factors, d)
         new = Parts(
-            U.shift, m0, U.covariance_prior, N, concentration, beta, nu, weights, means, covariances, factors,
-            log_weights, U.natural, U.spread, floored,
-        )  # fmt: skip
+            shift, m0, W0, N, concentration, beta, nu, weights, means, covariances, factors, log_weights, Events(low)
+        )
         return self._complete(new)
-
-    def _complete(self, U: Parts) -> Parts:
-        relative = np.exp(U.log_weights - U.log_weights.max())
-        return super()._complete(U._replace(weights=relative))._replace(weights=U.weights)  # type: ignore[no-any-return]
 
     def _priors(self, d: int) -> tuple[float, float, float]:
         """α₀, β₀ and ν₀."""
@@ -317,17 +305,14 @@ class BayesianGaussianMixture(GaussianBase):
         (K, d), kind = U.means.shape, self.covariance_type
         alpha0, beta0, nu0 = self._priors(d)
         nu, beta, gap = U.dof, U.mean_precision, U.means - U.mean_prior
-        if kind in ("full", "tied"):
+        if is_matrix(kind):
             y = np.einsum("kj,kji->ki", gap, np.broadcast_to(U.factors, (K, d, d)))
             precision = U.factors @ np.swapaxes(U.factors, -1, -2)
-            trace, log_det0 = (
-                (precision * U.covariance_prior).sum(axis=(-2, -1)),
-                np.linalg.slogdet(U.covariance_prior)[1],
-            )
+            trace, log_det0 = (precision * U.covariance_prior).sum(axis=(-2, -1)), log_det_of(U.covariance_prior, d)
         else:
             factors = U.factors.reshape(K, -1)
             y, prior = gap * factors, np.broadcast_to(U.covariance_prior, d)
-            trace, log_det0 = (np.broadcast_to(factors**2, (K, d)) * prior).sum(axis=1), np.log(prior).sum()
+            trace, log_det0 = (np.broadcast_to(factors**2, (K, d)) * prior).sum(axis=1), log_det_of(prior, d)
         log_det = 2.0 * rows.log_det(kind, U.factors, d) - d * np.log(nu)  # of W
         of_means = 0.5 * (d * (beta0 / beta - 1.0 + np.log(beta / beta0)) + beta0 * (y * y).sum(axis=1)).sum()
         of_precisions = (
@@ -335,19 +320,25 @@ class BayesianGaussianMixture(GaussianBase):
             + log_gamma(nu0, d) - log_gamma(nu, d)
         )  # fmt: skip
         of_precisions = float(K * of_precisions if kind == "tied" else of_precisions.sum())
-        return float(of_means) + of_precisions + divergence_of_weights(U.concentration, alpha0)
+        return float(of_means) + of_precisions + divergence(U.concentration, alpha0)
 
-    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
-        """The parts of a fit, the heaviest of them cut in two."""
-        U, kind = fit.U, self.covariance_type
+    def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts:
+        """The parts of a fit, with the heaviest cut in two, or with the two merged that lose least by it."""
+        return self._cut(fit.U) if more else self._joined(fit.U, fit.stats)
+
+    def online(self) -> Online:
+        """`total_samples` is how many rows the statistics stand for."""
+        return Online(total=self.total_samples)
+
+    def _cut(self, U: Parts) -> Parts:
+        kind = self.covariance_type
         more = [np.concatenate([a, a[:1]]) for a in (U.counts, U.means, U.covariances, U.factors)]
         more[2:] = (U.covariances, U.factors) if kind == "tied" else more[2:]
         N, means, covariances, _ = split(kind, np.array([len(U.counts)]), *more)
         return self.update(U, moments_of(kind, N, means, covariances))
 
-    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts:
-        """The parts of a fit, the two that lose least by it made one."""
-        U, (N, A, B), kind = fit.U, fit.stats, self.covariance_type
+    def _joined(self, U: Parts, stats: Stats) -> Parts:
+        (N, A, B), kind = stats, self.covariance_type
         a, b = nearest(kind, U.counts, U.means, U.covariances)
         one = np.delete(np.eye(len(N)), b, axis=0)  # (K − 1, K): who becomes whom
         one[a, b] = 1.0
@@ -358,12 +349,7 @@ class BayesianGaussianMixture(GaussianBase):
         out, gone = [], np.flatnonzero(U.counts < 1.0).tolist()
         if gone:
             out.append(f"components {gone} have vanished: {len(U.counts) - len(gone)} hold the rows")
-        if U.floored.any():
-            out.append(
-                f"components {np.flatnonzero(U.floored).tolist()} have a singular covariance, raised to a floor: "
-                "raise reg_covar or give a covariance_prior"
-            )
-        return out
+        return out + self._singular(U, "raise reg_covar or give a covariance_prior")
 
     def publish(self, fit: Fit) -> None:
         """Set the posteriors, the priors and the bounds."""
@@ -374,18 +360,14 @@ class BayesianGaussianMixture(GaussianBase):
         self.mean_precision_ = U.mean_precision
         self.degrees_of_freedom_ = float(U.dof) if self.covariance_type == "tied" else U.dof
         alpha0, beta0, nu0 = self._priors(d)
-        self.weight_concentration_prior_, self.mean_precision_prior_, self.degrees_of_freedom_prior_ = (
-            alpha0,
-            beta0,
-            nu0,
-        )
+        self.weight_concentration_prior_, self.mean_precision_prior_ = alpha0, beta0
+        self.degrees_of_freedom_prior_ = nu0
         self.mean_prior_ = U.mean_prior + U.shift
         prior = U.covariance_prior
         self.covariance_prior_ = prior if prior.ndim else float(prior)
         self.n_active_ = int((U.counts >= 1.0).sum())
         self.log_evidence_ = -(fit.loss + self.penalty(U))
-        log_det0 = np.linalg.slogdet(prior)[1] if prior.ndim == 2 else np.log(np.broadcast_to(prior, d)).sum()
-        wishart0 = 0.5 * nu0 * (d * np.log(2.0) - log_det0) + log_gamma(nu0, d)
+        wishart0 = 0.5 * nu0 * (d * np.log(2.0) - log_det_of(prior, d)) + log_gamma(nu0, d)
         weights0 = -K * betaln(1.0, alpha0) if process else gammaln(K * alpha0) - K * gammaln(alpha0)
         constant = weights0 + K * (0.5 * d * np.log(beta0) - wishart0) - 0.5 * fit.weight * d * rows.LOG_2PI
         self.lower_bound_ = float(self.log_evidence_ - constant)
@@ -418,30 +400,31 @@ def log_gamma(nu: Any, d: int) -> Any:
     return gammaln(0.5 * (np.asarray(nu)[..., None] - np.arange(d))).sum(axis=-1)
 
 
-def expected_weights(concentration: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E π, made to sum to 1, and E log π, of a Dirichlet (K,) or of sticks (2, K)."""
-    if concentration.ndim == 1:
-        return concentration / concentration.sum(), digamma(concentration) - digamma(concentration.sum())
-    a, b = concentration
-    rest = np.append(1.0, np.cumprod(b / (a + b))[:-1])
-    weights = a / (a + b) * rest
-    log_rest = np.append(0.0, np.cumsum(digamma(b) - digamma(a + b))[:-1])
-    return weights / weights.sum(), digamma(a) - digamma(a + b) + log_rest
+def scatters(
+    kind: str, W0: np.ndarray, B: np.ndarray, beta0: float, m0: np.ndarray, beta: np.ndarray, means: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """W₀⁻¹ + B_k + β₀ m₀m₀ᵀ − β_k m_k m_kᵀ in the form of the covariances, and the sum from which the last is taken."""
+    K, d = means.shape
+    if kind == "full":
+        square = W0 + rows.unpack(B, d) + beta0 * np.outer(m0, m0)
+        return square - beta[:, None, None] * means[:, :, None] * means[:, None, :], square
+    if kind == "tied":
+        square = W0 + rows.unpack(B, d) / K + beta0 * np.outer(m0, m0)
+        return square - (beta * means.T) @ means / K, square
+    if kind == "diag":
+        square = W0 + B + beta0 * m0**2
+        return square - beta[:, None] * means**2, square
+    square = W0 + (B + beta0 * (m0**2).sum()) / d
+    return square - beta * (means**2).mean(axis=1), square
 
 
-def divergence_of_weights(concentration: np.ndarray, prior: float) -> float:
-    """KL(q(π) ‖ p(π)) of a Dirichlet (K,) or of sticks (2, K)."""
-    if concentration.ndim == 1:
-        K, total = len(concentration), concentration.sum()
-        norm = gammaln(total) - gammaln(concentration).sum() - gammaln(K * prior) + K * gammaln(prior)
-        return float(norm + ((concentration - prior) * (digamma(concentration) - digamma(total))).sum())
-    a, b = concentration
-    mean = (a - 1.0) * digamma(a) + (b - prior) * digamma(b) - (a + b - 1.0 - prior) * digamma(a + b)
-    return float((betaln(1.0, prior) - betaln(a, b) + mean).sum())
-
-
-def _trace(kind: str, factors: np.ndarray, d: int) -> Any:
+def traces(kind: str, factors: np.ndarray, d: int) -> Any:
     """Traces of the precisions."""
-    if kind in ("full", "tied"):
+    if is_matrix(kind):
         return (factors**2).sum(axis=(-2, -1))
     return (factors**2).sum(axis=1) if kind == "diag" else d * factors**2
+
+
+def log_det_of(prior: np.ndarray, d: int) -> float:
+    """log|W₀⁻¹|."""
+    return float(np.linalg.slogdet(prior)[1] if prior.ndim == 2 else np.log(np.broadcast_to(prior, d)).sum())

@@ -31,43 +31,52 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
+from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
-from unmix.kernels import gaussian_rows as rows
-from unmix.mixture._base import DEAD
-from unmix.mixture._gaussian import (
-    GaussianBase,
+from unmix.mixture._base import DEAD_SHARE
+from unmix.mixture._gaussian import NO_SCRATCH, WEIGHT_FLOOR, GaussianBase, Scratch, join, nearest, split
+from unmix.mixture.covariances import (
     Stats,
     as_matrices,
     covariances_of_factors,
     factors_of_covariances,
     factors_of_precisions,
+    floored,
     in_shape_of,
-    join,
+    is_matrix,
+    mean_squares,
     moments_of,
-    nearest,
-    split,
+    n_free,
+    shape_of,
+    squares,
+    unit,
 )
 
-RESETS = 3
+RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
 
 
+class Events(NamedTuple):
+    """Of each component: how often it was reset; whether its covariance is singular and was raised to a floor."""
+
+    resets: np.ndarray
+    floored: np.ndarray
+
+
 class Parts(NamedTuple):
-    """π, μ, Σ, and what follows from Σ: factors P with P Pᵀ = Σ⁻¹, natural parameters, their spread; events."""
+    """π, μ, Σ and its factors P with P Pᵀ = Σ⁻¹."""
 
     shift: np.ndarray
     weights: np.ndarray
     means: np.ndarray
     covariances: np.ndarray
     factors: np.ndarray
-    natural: np.ndarray
-    spread: np.ndarray
-    resets: np.ndarray
-    floored: np.ndarray
+    events: Events
+    scratch: Scratch = NO_SCRATCH
 
 
 class GaussianMixture(GaussianBase):
-    """Gaussian mixture fitted by EM.
+    """Overlapping groups: a mixture of Gaussians, fitted by EM.
 
     Parameters
     ----------
@@ -80,7 +89,7 @@ class GaussianMixture(GaussianBase):
     reg_covar : float, default=1e-6
         ε, added to the variances.
     max_iter : int, default=100
-        The most passes.
+        Maximum number of passes.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
@@ -127,6 +136,8 @@ class GaussianMixture(GaussianBase):
     >>> pair.predict([[1.9], [2.1]]).tolist()
     [0, 1]
     """
+
+    tied: ClassVar[tuple[str, ...]] = ("fixed", "weights_init", "means_init", "precisions_init")
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -176,7 +187,7 @@ class GaussianMixture(GaussianBase):
         """Raise a ValueError where there are too few rows or a first guess has the wrong shape or values."""
         super().check(shape)
         K, d = self.n_components, shape.d
-        given = {"weights_init": (K,), "means_init": (K, d), "precisions_init": self._shape_of(K, d)}
+        given = {"weights_init": (K,), "means_init": (K, d), "precisions_init": shape_of(self.covariance_type, K, d)}
         for name, wanted in given.items():
             value = getattr(self, name)
             if value is not None and (np.shape(value) != wanted or not np.isfinite(value).all()):
@@ -195,14 +206,21 @@ class GaussianMixture(GaussianBase):
 
     # ---------------------------------------------------------------- the contract
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
+    def stages(self, shape: Shape) -> list[Stage]:
+        """A short k-means, unless the parameters are given or components are numbered by means that are held."""
+        return [self] if self._given or "means" in self.fixed else super().stages(shape)
+
+    @property
+    def _given(self) -> bool:
+        return all(v is not None for v in (self.weights_init, self.means_init, self.precisions_init))
+
+    def start(self, before: np.ndarray | None, data: Block, rng: np.random.Generator) -> Parts:
         """First parts: a hard or random assignment of a sample, then the guesses that were given in their places."""
-        shift, x, _, stats = self._first(sample, rng)
+        shift, x, _, stats = self._first(before, data, rng)
         K, d, kind = self.n_components, x.shape[1], self.covariance_type
-        none = np.zeros(K, np.int64)
-        unit = np.broadcast_to(np.eye(d) if kind in ("full", "tied") else 1.0, self._shape_of(K, d))
-        start = Parts(shift, stats.N, np.zeros((K, d)), unit, *(np.zeros(0),) * 3, none, none)
-        U = self._maximum(start, stats, ())._replace(resets=none)
+        one = np.broadcast_to(unit(kind, d), shape_of(kind, K, d))
+        U = self._maximum(Parts(shift, stats.N, np.zeros((K, d)), one, np.zeros(0), quiet(K)), stats, ())
+        U = U._replace(events=U.events._replace(resets=np.zeros(K, np.int64)))
         weights, means, covariances, factors = U.weights, U.means, U.covariances, U.factors
         if self.weights_init is not None:
             weights = np.asarray(self.weights_init, dtype=np.float64)
@@ -214,120 +232,86 @@ class GaussianMixture(GaussianBase):
         return self._complete(U._replace(weights=weights, means=means, covariances=covariances, factors=factors))
 
     def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if self.weights_init is not None and self.means_init is not None and self.precisions_init is not None:
+        if self._given:
             return np.full((len(x), self.n_components), 1.0 / self.n_components)  # all given: the rows say nothing
         if "means" in self.fixed:  # a start of its own would number the components in another order
             centres = np.asarray(self.means_init, dtype=np.float64) - shift
             return np.eye(len(centres))[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
         return super()._assignment(x, w, shift, rng)
 
-    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
-        """The parts of a fit, the heaviest of them cut in two."""
-        if self.fixed:
-            return None
-        U = fit.U
+    def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, with the heaviest cut in two, or with the two joined that lose least by it."""
+        return None if self.fixed else self._cut(fit.U) if more else self._joined(fit.U)
+
+    def _cut(self, U: Parts) -> Parts:
         one = (lambda a: a) if self.covariance_type == "tied" else (lambda a: np.concatenate([a, a[:1]]))
         weights, means = np.append(U.weights, 0.0), np.concatenate([U.means, U.means[:1]])
         parts = split(
             self.covariance_type, np.array([len(U.weights)]), weights, means, one(U.covariances), one(U.factors)
         )
-        new = dict(zip(("weights", "means", "covariances", "factors"), parts, strict=True))
-        none = np.zeros(len(weights), np.int64)
-        return self._complete(U._replace(**new, resets=none, floored=none))
+        return self._complete(Parts(U.shift, *parts, quiet(len(weights))))
 
-    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
-        """The parts of a fit, the two that lose least by it made one Gaussian of their mean and covariance."""
-        if self.fixed:
-            return None
-        U, kind = fit.U, self.covariance_type
+    def _joined(self, U: Parts) -> Parts:
+        """Two made one Gaussian of their mean and covariance."""
+        kind = self.covariance_type
         a, b = nearest(kind, U.weights, U.means, U.covariances)
         weights, means, full = U.weights.copy(), U.means.copy(), as_matrices(kind, U.covariances, *U.means.shape)
-        means[a], full[a] = join(np.maximum(weights[[a, b]], 1e-300), means[[a, b]], full[[a, b]])
+        means[a], full[a] = join(np.maximum(weights[[a, b]], WEIGHT_FLOOR), means[[a, b]], full[[a, b]])
         weights[a] += weights[b]
         weights, means, full = (np.delete(v, b, axis=0) for v in (weights, means, full))
         covariances = U.covariances if kind == "tied" else in_shape_of(kind, full)
         factors = U.factors if kind == "tied" else factors_of_covariances(kind, covariances)
-        none = np.zeros(len(weights), np.int64)
         new = U._replace(weights=weights, means=means, covariances=covariances, factors=factors)
-        return self._complete(new._replace(resets=none, floored=none))
+        return self._complete(new._replace(events=quiet(len(weights))))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """Weights, means and covariances from the moments; collapsed components reset, singular covariances floored."""
         return self._maximum(U, stats, self.fixed)
 
     def _maximum(self, U: Parts, stats: Stats, fixed: Any) -> Parts:
-        N, A, B = stats
+        (N, A, B), kind, d = stats, self.covariance_type, stats.A.shape[1]
         total = float(N.sum())
         if (N < 0).any() or not total > 0:
             raise np.linalg.LinAlgError("a component of negative weight")
-        kind, d = self.covariance_type, A.shape[1]
-        dead = N / total <= DEAD
+        dead = N / total <= DEAD_SHARE
         count = np.where(dead, 1.0, N)
         weights, means = np.where(dead, 0.0, N) / total, np.where(dead[:, None], U.means, A / count[:, None])
-        gap = means - U.means if "means" in fixed else None  # from the means that are held to those of the rows
-        if "covariances" in fixed:
-            covariances, factors, floored = U.covariances, U.factors, np.zeros(len(N), np.int64)
-        elif kind == "tied":
-            second = rows.unpack(B, d) / total
-            raw = second - (weights * means.T) @ means
-            if gap is not None:
-                raw += (weights * gap.T) @ gap
-            covariances, factors, low = self._floored(raw[None], second[None], self.reg_covar)
-            covariances, factors, floored = covariances[0], factors[0], np.repeat(low, len(N))
-        else:
-            if kind == "full":
-                second = rows.unpack(B, d) / count[:, None, None]
-                raw = second - means[:, :, None] * means[:, None, :]
-                raw += 0.0 if gap is None else gap[:, :, None] * gap[:, None, :]
-            elif kind == "diag":
-                second = B / count[:, None]
-                raw = second - means**2
-                raw += 0.0 if gap is None else gap**2
-            else:
-                second = B / (count * d)
-                raw = second - (means**2).mean(axis=1)
-                raw += 0.0 if gap is None else (gap**2).mean(axis=1)
-            second[dead], raw[dead] = 1.0, U.covariances[dead]
-            if kind == "full":
-                second[dead], raw[dead] = np.eye(d), U.covariances[dead] - self.reg_covar * np.eye(d)
-                covariances, factors, floored = self._floored(raw, second, self.reg_covar)
-            else:
-                raw[dead] -= self.reg_covar
-                covariances, factors, floored = self._floored_variances(raw, second, self.reg_covar)
-        resets = U.resets
-        if (dead & (resets < RESETS)).any():
-            again = np.flatnonzero(dead & (resets < RESETS))
+        covariances, factors, low = U.covariances, U.factors, np.zeros(len(N), np.int64)
+        if "covariances" not in fixed:
+            second = mean_squares(kind, B, count, total, d)
+            raw = second - squares(kind, weights, means)
+            if "means" in fixed:  # the rows' own means are beside those that are held
+                raw += squares(kind, weights, means - U.means)
+            if kind != "tied" and dead.any():  # as they were
+                second[dead], raw[dead] = unit(kind, d), U.covariances[dead] - self.reg_covar * unit(kind, d)
+            covariances, factors, low = floored(kind, raw, second, self.reg_covar, self._floor(), len(N))
+        resets = U.events.resets
+        if (dead & (resets < RESETS_LIMIT)).any():
+            again = np.flatnonzero(dead & (resets < RESETS_LIMIT))
             if not fixed:
                 weights, means, covariances, factors = split(kind, again, weights, means, covariances, factors)
             resets = resets + np.isin(np.arange(len(N)), again)
         weights, means = U.weights if "weights" in fixed else weights, U.means if "means" in fixed else means
-        next_U = U._replace(weights=weights, means=means, covariances=covariances, factors=factors)
-        return self._complete(next_U._replace(resets=resets, floored=floored))
+        return self._complete(Parts(U.shift, weights, means, covariances, factors, Events(resets, low)))
 
     def notes(self, U: Parts) -> list[str]:
         """What happened to components that collapsed."""
-        out, lost = [], np.flatnonzero(U.resets).tolist()
+        out, lost, resets = [], np.flatnonzero(U.events.resets).tolist(), int(U.events.resets.sum())
         if lost and self.fixed:
             out.append(f"components {lost} lost all their rows, and stay where they are because {self.fixed} is fixed")
         elif lost:
-            out.append(
-                f"components {lost} lost all their rows and were reset "
-                f"({int(U.resets.sum())} times): fewer components may do"
-            )
-        if U.floored.any():
-            out.append(
-                f"components {np.flatnonzero(U.floored).tolist()} have a singular covariance, raised to a floor: "
-                "raise reg_covar, scale the columns or take fewer components"
-            )
-        matrix = self.covariance_type in ("full", "tied")
-        least = (
-            np.linalg.eigvalsh(U.covariances)[..., 0] if matrix else U.covariances.reshape(len(U.weights), -1).min(1)
-        )
-        thin = np.broadcast_to(least <= 2.0 * self.reg_covar, len(U.weights)) & (U.floored == 0)
+            out.append(f"components {lost} lost all their rows and were reset ({resets} times): try fewer components")
+        out += self._singular(U, "raise reg_covar, scale the columns or take fewer components")
+        if is_matrix(self.covariance_type):
+            narrowest = np.linalg.eigvalsh(U.covariances)[..., 0]
+        else:
+            narrowest = U.covariances.reshape(len(U.weights), -1).min(1)
+        thin = np.broadcast_to(narrowest <= 2.0 * self.reg_covar, len(U.weights)) & (U.events.floored == 0)
         if thin.any() and "covariances" not in self.fixed:
             out.append(
-                f"components {np.flatnonzero(thin).tolist()} have no width in some direction but reg_covar: a constant "
-                "column, equal rows, or fewer rows than columns; fewer components or another covariance_type may do"
+                f"components {np.flatnonzero(thin).tolist()} have no width in some direction beyond reg_covar: a "
+                "constant column, equal rows, or fewer rows than columns; try fewer components or another "
+                "covariance_type"
             )
         return out
 
@@ -336,9 +320,10 @@ class GaussianMixture(GaussianBase):
         super().publish(fit)
         self.lower_bound_ = -fit.loss / fit.weight
 
-    def _n_parameters(self) -> int:
+    def n_parameters(self) -> int:
+        """Free numbers of weights, means and covariances, but for what is fixed."""
         K, d = map(int, self.means_.shape)
-        own = {"weights": K - 1, "means": K * d, "covariances": super()._n_parameters() - K * d - K + 1}
+        own = {"weights": K - 1, "means": K * d, "covariances": n_free(self.covariance_type, K, d)}
         return sum(n for name, n in own.items() if name not in self.fixed)
 
     @classmethod
@@ -367,27 +352,26 @@ class GaussianMixture(GaussianBase):
         pi, mu, sigma = (np.array(v, dtype=np.float64) for v in (weights, means, covariances))
         if mu.ndim != 2:
             raise ValueError(f"means has shape {mu.shape}: give a row for each component")
-        K, d = mu.shape
-        model = cls(K, covariance_type=covariance_type, **params)
-        model._validate_params()
-        wanted, shape = model._shape_of(K, d), Shape(K, d, np.dtype(np.float64))
+        return cls(len(mu), covariance_type=covariance_type, **params)._at(pi, mu, sigma, params)
+
+    def _at(self, pi: np.ndarray, mu: np.ndarray, sigma: np.ndarray, params: dict[str, Any]) -> GaussianMixture:
+        """Become the mixture of these parameters."""
+        self._validate_params()
+        (K, d), kind = mu.shape, self.covariance_type
+        wanted, shape = shape_of(kind, K, d), Shape(K, d, np.dtype(np.float64), weight=1.0)
         if sigma.shape != wanted:
             raise ValueError(f"covariances has shape {sigma.shape}: give the shape {wanted}")
-        factors = factors_of_covariances(covariance_type, sigma)
-        unit = np.broadcast_to(np.eye(d) if covariance_type in ("full", "tied") else 1.0, wanted)
-        model.set_params(weights_init=pi, means_init=mu, precisions_init=unit)
+        factors = factors_of_covariances(kind, sigma)
+        self.set_params(weights_init=pi, means_init=mu, precisions_init=np.broadcast_to(unit(kind, d), wanted))
         try:
-            model.check(shape)
+            self.check(shape)
         except ValueError as e:
-            raise ValueError(str(e).replace("_init", "")) from None  # the names of this method
-        model.set_params(**{name: params.get(name) for name in PARAMETERS.values()})
-        shift, none = pi @ mu, np.zeros(K, np.int64)
-        U = Parts(shift, pi, mu - shift, sigma, factors, np.zeros(0), np.zeros(0), none, none)
-        U = model._complete(U)
-        model._shape, model.n_features_in_ = shape, d
-        model._finish(Fit(U, None, np.nan, np.nan, 1.0, 0, shape.dtype, [], "given", "parameters given", None))
-        model._online_ = (moments_of(covariance_type, pi, mu - shift, sigma), 1, 0.0)  # what partial_fit goes on from
-        return model
+            raise ValueError(str(e).replace("_init", "")) from None  # the names of `from_parameters`
+        self.set_params(**{name: params.get(name) for name in PARAMETERS.values()})
+        shift = pi @ mu
+        U = self._complete(Parts(shift, pi, mu - shift, sigma, factors, quiet(K)))
+        self.adopt(U, shape, moments_of(kind, pi, mu - shift, sigma))
+        return self
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[GaussianMixture, np.ndarray, Callable[[Any], None]]:
@@ -405,3 +389,8 @@ class GaussianMixture(GaussianBase):
             np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
 
         return cls(3, tol=1e-4, random_state=0), X, found
+
+
+def quiet(K: int) -> Events:
+    """K components to which nothing has happened."""
+    return Events(np.zeros(K, np.int64), np.zeros(K, np.int64))

@@ -26,13 +26,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
+from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
-from unmix.mixture._base import DEAD, BaseMixture
-from unmix.mixture._start import clusters, in_range
+from unmix.mixture._base import DEAD_SHARE, BaseMixture, in_range
+from unmix.mixture.columns import fill, groups, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
+from unmix.model.capabilities import PerColumn
+from unmix.model.lloyd import Lloyd, halves
 
-DRAWS, CELLS = 200, 1 << 22  # of each component where components are compared, and how many cells they may have
-SOFT = 0.1  # of each row of the start belongs to all components alike: a probability of nought would stay so
+DRAWS = 200  # of each component, where components are compared
+DRAWN_CELLS = 1 << 22  # that these may have in all
+SHARED = (
+    0.1  # this share of each row of the start belongs to all components alike: a probability of zero would stay zero
+)
 
 
 class Parts(NamedTuple):
@@ -49,8 +55,8 @@ class Stats(NamedTuple):
     families: tuple[Any, ...]
 
 
-class Mixture(BaseMixture):
-    """Mixture of distributions of any family, fitted by EM.
+class Mixture(PerColumn, BaseMixture):
+    """Groups in counts, categories, yes and no, or mixed columns: a mixture of any families.
 
     Parameters
     ----------
@@ -64,7 +70,7 @@ class Mixture(BaseMixture):
     tol : float, default=1e-3
         The fit ends when a pass raises the mean log-likelihood by no more.
     max_iter : int, default=100
-        The most passes.
+        Maximum number of passes.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "random"}, default="kmeans"
@@ -101,6 +107,8 @@ class Mixture(BaseMixture):
     """
 
     sparse: ClassVar[bool] = True  # where the families take it
+    null_by_one_part: ClassVar[bool] = True  # columns may be counts or kinds, and only the family knows
+    signed: ClassVar[bool] = False  # surprise is in nats
     exempt_checks: ClassVar[dict[str, str]] = {
         f"check_estimator_sparse_{kind}": "it takes predict_proba for that of a classifier, and asks for its tags"
         for kind in ("array", "matrix")
@@ -151,40 +159,45 @@ class Mixture(BaseMixture):
 
     def _groups(self) -> list[tuple[Family, list[int] | None]]:
         """Each family and its columns, None for all."""
-        if isinstance(self.family, (str, Family)):
-            return [(_family(self.family), None)]
-        pairs = list(self.family.items() if isinstance(self.family, dict) else self.family)
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise ValueError(f'family={self.family!r}: give pairs such as [("poisson", [0, 1]), ("gaussian", [2])]')
-        every = [(_family(f), np.atleast_1d(np.asarray(columns, dtype=object))) for f, columns in pairs]
-        return [(f, [self._column(j) for j in columns]) for f, columns in every]
+        return groups(self.family, self.shape.names)
 
-    def _column(self, j: Any) -> int:
-        """The number of a column that was given by number or by name."""
-        if isinstance(j, Integral):
-            return int(j)
-        names = list(getattr(self, "feature_names_in_", ()))
-        if j in names:
-            return names.index(j)
-        known = (
-            f"X has the columns {names}" if names else "X has no names of columns: give their numbers, or a data frame"
-        )
-        raise ValueError(f"family={self.family!r} names the column {j!r}, but {known}")
+    def numbered(self, names: Any) -> Mixture:
+        """Return an unfitted copy whose `family` gives columns by number, for rows that come without names.
 
-    def _numbered(self, names: Any) -> Mixture:
-        """A clone that gives columns by number, for rows of these columns that come without names."""
+        Parameters
+        ----------
+        names : sequence of str, or None
+            Names of the columns.
+
+        Returns
+        -------
+        model : Mixture
+        """
         new = clone(self)
         if not isinstance(self.family, (str, Family)):
-            new.feature_names_in_ = [] if names is None else names
-            new.set_params(family=new._groups())
-            del new.feature_names_in_
+            new.set_params(family=groups(new.family, names))
         return new
 
-    def _bare(self, shape: Shape) -> Any:
-        bare = super()._bare(shape)
-        if hasattr(self, "feature_names_in_"):  # by which `family` may name columns
-            bare.feature_names_in_ = self.feature_names_in_
-        return bare
+    def per_column(self) -> bool:
+        """Whether columns have families of their own."""
+        return not isinstance(self.family, (str, Family))
+
+    def why_not(self) -> str:
+        """A family that needs every cell of its columns."""
+        return "" if all(f.missing for f, _ in self._groups()) else f"family={self.family!r}"
+
+    def surprise(self, x: np.ndarray) -> np.ndarray:
+        """−log Σ_k z_k(rest) p_k(x_j) of every observed cell, with p_k(x_j) = z_k(x_j) p(x_j) / π_k by Bayes."""
+        out = np.full(x.shape, np.nan)
+        for j in range(x.shape[1]):
+            rows = np.flatnonzero(~np.isnan(x[:, j]))
+            if not len(rows):
+                continue
+            rest, own = x[rows], np.full((len(rows), x.shape[1]), np.nan)
+            rest[:, j], own[:, j] = np.nan, x[rows, j]
+            agree = self.predict_proba(rest) * self.predict_proba(own) / np.maximum(self.weights_, 1e-300)
+            out[rows, j] = -self.score_samples(own) - np.log(np.maximum(agree.sum(axis=1), 1e-300))
+        return out
 
     def _views(self, b: Block) -> list[tuple[Family, Any, np.ndarray | None]]:
         """Each family with the cells of its columns, checked, in float64."""
@@ -204,18 +217,23 @@ class Mixture(BaseMixture):
 
     # ---------------------------------------------------------------- the contract
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """Parameters of a first assignment of a sample, a little of each row given to every component."""
+    def stages(self, shape: Shape) -> list[Stage]:
+        """A short k-means where it gives the first responsibilities."""
+        return [self] if self.init_params == "random" else [Lloyd(self, self.n_components), self]
+
+    def points(self, sample: Block) -> tuple[Any, np.ndarray]:
+        """The families' features of a sample."""
         in_range(sample.x)
-        views, K = self._views(sample), self.n_components
-        n = sample.x.shape[0]
-        w = np.ones(n) if sample.w is None else sample.w
-        if self.init_params == "random":
-            z = rng.dirichlet(np.ones(K), n)
-        else:
-            features = [f.features(x, w, seen) for f, x, seen in views]
-            z = np.eye(K)[clusters(beside(features), w, K, rng)]
-        z = (1.0 - SOFT) * z + SOFT / K
+        w = np.ones(sample.x.shape[0]) if sample.w is None else sample.w
+        return beside([f.features(x, w, seen) for f, x, seen in self._views(sample)]), w
+
+    def start(self, before: np.ndarray | None, data: Block, rng: np.random.Generator) -> Parts:
+        """Parameters of a first assignment of a sample, a little of each row given to every component."""
+        in_range(data.x)
+        views, K, n = self._views(data), self.n_components, data.x.shape[0]
+        w = np.ones(n) if data.w is None else data.w
+        z = rng.dirichlet(np.ones(K), n) if before is None else np.eye(K)[before]
+        z = (1.0 - SHARED) * z + SHARED / K
         N = w @ z
         return Parts(N / N.sum(), tuple(f.start(x, w, seen, z) for f, x, seen in views))
 
@@ -244,16 +262,18 @@ class Mixture(BaseMixture):
         N = stats.N
         if (N < 0).any() or not N.sum() > 0:
             raise np.linalg.LinAlgError("a component of negative weight")
-        with np.errstate(all="ignore"):  # what is not finite the engine sees
+        with np.errstate(all="ignore"):  # the engine notices what is not finite
             families = zip(self._groups(), U.families, stats.families, strict=True)
             return Parts(N / N.sum(), tuple(f.update(P, S) for (f, _), P, S in families))
 
-    def merge(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
-        """The parts of a fit, two made one: b and a of the least π_b KL(p_b ‖ p_a), what b's rows lose under a."""
+    def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
+        """The parts of a fit, the heaviest made two by a k-means of draws of it, or two made one."""
+        draws = self._draws(fit.U, rng)
+        return None if draws is None else self._cut(fit, draws, rng) if more else self._joined(fit, draws)
+
+    def _joined(self, fit: Fit, draws: list[np.ndarray]) -> Parts:
+        """Two made one: the a and b with the smallest π_b KL(p_b ‖ p_a), what b's rows lose under a."""
         U, families = fit.U, [f for f, _ in self._groups()]
-        draws = self._draws(U, rng)
-        if draws is None:
-            return None
         K = len(U.weights)
         log_p: Any = sum(f.log_density(P, x, None) for f, P, x in zip(families, U.families, draws, strict=True))
         mean = log_p.reshape(K, -1, K).mean(axis=1)  # of draws of b under a
@@ -270,17 +290,14 @@ class Mixture(BaseMixture):
         parts = Parts(U.weights[keep], tuple(f.take(P, keep) for f, P in zip(families, U.families, strict=True)))
         return self.update(parts, tree.map(join, fit.stats))
 
-    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts | None:
-        """The parts of a fit, the heaviest made two by a k-means of draws of it."""
+    def _cut(self, fit: Fit, draws: list[np.ndarray], rng: np.random.Generator) -> Parts:
+        """The heaviest made two by a k-means of draws of it."""
         U, families = fit.U, [f for f, _ in self._groups()]
-        draws = self._draws(U, rng)
-        if draws is None:
-            return None
         K, j = len(U.weights), int(U.weights.argmax())
         n = len(draws[0]) // K
         w, mine, who = np.repeat(U.weights, n), slice(j * n, j * n + n), np.append(np.arange(K), j)
         features = [f.features(x, w, None)[mine] for f, x in zip(families, draws, strict=True)]
-        half = (1.0 - SOFT) * np.eye(2)[clusters(beside(features), np.ones(n), 2, rng)] + 0.5 * SOFT
+        half = (1.0 - SHARED) * np.eye(2)[halves(beside(features), rng)] + 0.5 * SHARED
         z = np.zeros((n, K + 1))
         z[:, [j, K]] = half * fit.stats.N[j] / n
 
@@ -290,8 +307,8 @@ class Mixture(BaseMixture):
             return s
 
         more = tuple(f.take(P, who) for f, P in zip(families, U.families, strict=True))
-        halves = tuple(f.stats(P, x[mine], None, z) for f, P, x in zip(families, more, draws, strict=True))
-        stats = tree.map(cut, fit.stats, Stats(z.sum(axis=0), halves))
+        cuts = tuple(f.stats(P, x[mine], None, z) for f, P, x in zip(families, more, draws, strict=True))
+        stats = tree.map(cut, fit.stats, Stats(z.sum(axis=0), cuts))
         return self.update(Parts(U.weights[who], more), stats)
 
     def _draws(self, U: Parts, rng: np.random.Generator) -> list[np.ndarray] | None:
@@ -299,13 +316,13 @@ class Mixture(BaseMixture):
         K, own = len(U.weights), list(zip(self._groups(), U.families, strict=True))
         if any(f.shared is None or type(f).sample is Family.sample for (f, _), _ in own):
             return None
-        n, state = max(8, min(DRAWS, CELLS // (K * self._shape.d))), np.random.RandomState(rng.integers(2**31))
+        n, state = max(8, min(DRAWS, DRAWN_CELLS // (K * self.shape.d))), np.random.RandomState(rng.integers(2**31))
         return [np.concatenate([f.sample(P, k, n, state) for k in range(K)]) for (f, _), P in own]
 
     def notes(self, U: Parts) -> list[str]:
         """Components that hold nothing, and what the families say."""
-        dead = np.flatnonzero(U.weights <= DEAD).tolist()
-        out = [f"components {dead} hold no rows: fewer components may do"] if dead else []
+        dead = np.flatnonzero(U.weights <= DEAD_SHARE).tolist()
+        out = [f"components {dead} hold no rows: try fewer components"] if dead else []
         return out + [note for (f, _), P in zip(self._groups(), U.families, strict=True) for note in f.notes(P)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -333,31 +350,33 @@ class Mixture(BaseMixture):
             self.means_ = means
 
     def _means(self, U: Parts) -> np.ndarray | None:
-        means = np.empty((len(U.weights), self.n_features_in_ if hasattr(self, "n_features_in_") else self._shape.d))
-        for (f, columns), P in zip(self._groups(), U.families, strict=True):
-            mean = f.mean(P)
-            if mean is None:
-                return None
-            own = means.shape[1] if columns is None else len(columns)
-            means[:, slice(None) if columns is None else columns] = shaped(f, "mean", mean, (len(means), own))
+        own = [(f, columns, f.mean(P)) for (f, columns), P in zip(self._groups(), U.families, strict=True)]
+        if any(mean is None for _, _, mean in own):
+            return None
+        means = np.empty((len(U.weights), self.shape.d))
+        for f, columns, mean in own:
+            fill(means, columns, f, "mean", mean)
         return means
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """The mean row of each mixture of responsibilities."""
         means = self._means(U)
         if means is None:
-            raise ValueError(f"family={self.family!r} has a part without means, so rows cannot be made of memberships")
+            raise ValueError(
+                f"family={self.family!r} has a part without means, so rows cannot be rebuilt from memberships"
+            )
         return np.asarray(z @ means.astype(z.dtype))
 
-    def _n_parameters(self) -> int:
-        own = zip(self._groups(), self._parts_.families, strict=True)
-        return len(self._parts_.weights) - 1 + sum(f.n_parameters(P) for (f, _), P in own)
+    def n_parameters(self) -> int:
+        """Free numbers of the weights and of each family."""
+        own = zip(self._groups(), self.parts.families, strict=True)
+        return len(self.parts.weights) - 1 + sum(f.n_parameters(P) for (f, _), P in own)
 
-    def _draw(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+    def draw_component(self, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
+        """Rows of component k, n of them."""
         x = np.empty((n, self.n_features_in_))
-        for (f, columns), P in zip(self._groups(), self._parts_.families, strict=True):
-            own = x.shape[1] if columns is None else len(columns)
-            x[:, slice(None) if columns is None else columns] = shaped(f, "sample", f.sample(P, k, n, rng), (n, own))
+        for (f, columns), P in zip(self._groups(), self.parts.families, strict=True):
+            fill(x, columns, f, "sample", f.sample(P, k, n, rng))
         return x
 
     @classmethod
@@ -381,44 +400,3 @@ class Mixture(BaseMixture):
 def beside(features: list[Any]) -> Any:
     """Columns side by side, dense or CSR."""
     return sp.hstack(features, format="csr") if any(map(sp.issparse, features)) else np.hstack(features)
-
-
-def shaped(f: Family, method: str, value: Any, wanted: tuple[int, ...]) -> np.ndarray:
-    """What a family gave, if it has the shape that it should have."""
-    if np.shape(value) != wanted:
-        raise ValueError(f"`{method}` of the family {f!r} gave the shape {np.shape(value)}: it should be {wanted}")
-    return np.asarray(value)
-
-
-class Saved(tuple[Any, ...]):
-    """A family of ours as a file holds it, its name and parameters; what is read from the file is the family."""
-
-    _fields = ("name", "parameters")
-
-    @classmethod
-    def _make(cls, items: Any) -> Family:
-        name, parameters = items
-        return FAMILIES[name](**parameters)
-
-
-def saved(family: Any) -> Any:
-    """`family` of names, numbers and lists."""
-    if isinstance(family, Family):
-        name = type(family).__name__.lower()
-        if FAMILIES.get(name) is not type(family):
-            raise ValueError(
-                f"family holds {family!r}, a class of your own, which the file cannot hold: save with joblib.dump"
-            )
-        return Saved((name, vars(family)))
-    if isinstance(family, str):
-        return family
-    pairs = family.items() if isinstance(family, dict) else family
-    return [(saved(f), np.atleast_1d(np.asarray(columns, dtype=object)).tolist()) for f, columns in pairs]
-
-
-def _family(f: Any) -> Family:
-    if isinstance(f, Family):
-        return f
-    if f not in FAMILIES:
-        raise ValueError(f"family {f!r}: give one of {', '.join(FAMILIES)}, or a Family")
-    return FAMILIES[f]()

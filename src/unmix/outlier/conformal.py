@@ -36,12 +36,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.sources import Source, as_source
-from unmix.model import Model
+from unmix.model.adapter import pairwise, streams
 from unmix.outlier.density import RowDensity
 from unmix.outlier.scores import cell_spread, row_scores, spread, strangeness
 
@@ -93,11 +93,11 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
     -----
     `fit_predict` judges the training rows by models that have not seen them, `predict` takes every row for a new one:
     on the training rows the two may differ. With `control="row"` a share alpha of the training rows is always found,
-    outliers or not. Where the training rows are known to be ordinary, `predict` with `control="fdr"` says most of new
-    ones; k outliers among N new rows can then be found from at least N / (alpha k) − 1 training rows. NaN goes to the
-    model as it is; a density has fewer terms for a row with fewer cells, which then seldom looks strange.
-    Rows from files and streams are never held in memory, except by the default model; with `cells=True` a number for
-    each of their cells is. A wrong cell makes others of its row look strange: of one row, look at the smallest first.
+    outliers or not. Where the training rows are known to be ordinary, `predict` with `control="fdr"` says most about
+    new ones; k outliers among N new rows can then be found from at least N / (alpha k) − 1 training rows. NaN goes to
+    the model as it is; a density has fewer terms for a row with fewer cells, which then seldom looks strange. Rows from
+    files and streams are never held in memory, except by the default model; with `cells=True` a number for each of
+    their cells is. A wrong cell makes others of its row look strange: of one row, look at the smallest first.
 
     References
     ----------
@@ -216,7 +216,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : anything with rows
-            As for `fit`, and not among the rows of `fit`: of those `p_values_` speaks.
+            As for `fit`, but not rows of `fit` itself, whose p-values are `p_values_`.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
             `cell_scores`, n_j the observed cells of the column in `fit`.
         """
         check_is_fitted(self)
-        if not hasattr(self, "cell_p_values_"):
+        if "cell_p_values_" not in vars(self):
             raise ValueError("cells=False: this detector judges rows alone; fit OutlierDetector(cells=True) for cells")
         source = self._open(X, reset=False)
         rank = np.ones((source.n, source.d))
@@ -336,11 +336,10 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
         if self.model is None:
             return
         name = type(self.model).__name__
-        if get_tags(self.model).input_tags.pairwise:
+        if pairwise(self.model):
             raise ValueError(f"model={name} takes a precomputed matrix, but folds are of rows: give it rows instead")
-        own = isinstance(getattr(self.model, "model", self.model), (Model, RowDensity))  # `Select` has a model
-        if not (own or source.in_memory):
-            raise TypeError(f"model={name} is none of unmix, so rows must be in memory: pass an array")
+        if not (streams(self.model) or source.in_memory):
+            raise TypeError(f"model={name} is not a model of unmix, so rows must be in memory: pass an array")
 
     def _open(self, X: Any, reset: bool) -> Any:
         source = as_source(X)
@@ -403,7 +402,7 @@ def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
     Parameters
     ----------
     p : array
-        The p-values, of rows or of cells: all are one family. NaN is none.
+        The p-values, of rows or of cells: all are one family. NaN is not a p-value.
     alpha : float
         The level.
 

@@ -4,7 +4,7 @@
 
 The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the second sees rows that no
 group of rows is like; the third, by the distance to the tenth neighbour, knows groups of any shape. (Their geometric
-mean is no normalised density, which scores do not need.)
+mean is not a normalised density; scores do not need one.)
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
 from unmix.mixture.gaussian import GaussianMixture
+from unmix.model.capabilities import Density, Imputes
 from unmix.outlier.neighbours import Neighbours
 
-ROWS = 20  # for each component at least
-FAR = 5.0  # spreads beyond which a cell says nothing of its column's scale
-FIT_RANGE = 1e4  # spreads: a cell beyond it would take the digits of all others in the sums of a fit
-OWN = 0.1  # added to the variances of scaled columns by themselves
+ROWS_PER_COMPONENT = 20  # at least
+FAR = 5.0  # spreads beyond which a cell says nothing about its column's scale
+FIT_RANGE = 1e4  # spreads: a cell beyond it would swamp the digits of all others in the sums of a fit
+OWN_RIDGE = 0.1  # added to the variances of scaled columns by themselves
 
 
-class RowDensity(DensityMixin, BaseEstimator):
+class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
     """Geometric mean of a Gaussian with independent columns, a Gaussian mixture and a neighbours' density.
 
     All on scaled columns: centre and scale are the mean and standard deviation of a column's cells after those further
@@ -43,7 +44,7 @@ class RowDensity(DensityMixin, BaseEstimator):
         Components of the mixture; fewer where there are not 20 rows for each.
     n_neighbors : int, default=10
         The neighbour whose distance counts; half of the rows where there are not twice as many. Of more than 2048
-        rows it is looked for in a sample of so many, with each of which every scored row is compared.
+        rows it is sought in a sample of that many, with each of which every scored row is compared.
     reg_covar : float, default=0.01
         Added to the mixture's variances and the neighbour's squared distance per cell, in units of the columns'
         variances.
@@ -106,9 +107,9 @@ class RowDensity(DensityMixin, BaseEstimator):
             x, w = x[w > 0], w[w > 0]
         self.n_features_in_ = x.shape[1]
         self.center_, self.scale_ = scales(x)
-        K = max(1, min(self.n_components, len(x) // ROWS))
+        K = max(1, min(self.n_components, len(x) // ROWS_PER_COMPONENT))
         whole = GaussianMixture(K, reg_covar=self.reg_covar, max_iter=50, random_state=self.random_state)
-        own = GaussianMixture(1, covariance_type="diag", reg_covar=OWN)
+        own = GaussianMixture(1, covariance_type="diag", reg_covar=OWN_RIDGE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # scores do not need the last digit
             near = np.clip(self._scaled(x), -FIT_RANGE, FIT_RANGE)
@@ -135,6 +136,10 @@ class RowDensity(DensityMixin, BaseEstimator):
             raise ValueError(f"X has {x.shape[1]} features, but RowDensity is expecting {self.n_features_in_} features")
         y = self._scaled(x)
         return np.asarray(np.mean([m.score_samples(y) for m in self.models_], axis=0, dtype=np.float64))
+
+    def surprise(self, x: np.ndarray) -> np.ndarray:
+        """How strange each cell is given the others of its row, by the mixture."""
+        return self.models_[1].surprise(self._scaled(x))
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -163,7 +168,7 @@ class RowDensity(DensityMixin, BaseEstimator):
 
 
 def scales(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and scale of the columns, which no few cells can move far; 1 for columns that do not vary."""
+    """Centre and scale of the columns, which a few cells cannot move far; 1 for columns that do not vary."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column of which nothing was seen
         power = np.frexp(np.nanmax(np.abs(x), axis=0, initial=0.0))[1]

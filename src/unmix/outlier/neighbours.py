@@ -1,4 +1,4 @@
-"""A density from the distance to the k-th neighbour, which knows the shape of no group.
+"""A density from the distance to the k-th neighbour, which assumes no shape of groups.
 
 Of a row x and its k-th neighbour among the rows of the fit, the mean square of the differences of a cell is
 
@@ -15,8 +15,8 @@ from unmix.engine.block import Block
 from unmix.engine.sample import distinct
 from unmix.maths.distances import differences
 
-MOST = 2048  # rows of the fit that others are compared with
-APART = 2.0  # mean square of a cell's difference, of scaled columns: what rows that share no cell are apart
+COMPARED_ROWS = 2048  # of the fit, at most, that others are compared with
+UNSHARED_SQUARE = 2.0  # mean square of a cell's difference, of scaled columns, for rows that share no cell
 
 
 class Neighbours:
@@ -28,14 +28,14 @@ class Neighbours:
     def fit(self, x: np.ndarray, w: np.ndarray | None, offset: float) -> Neighbours:
         """Keep the rows, equal ones merged; of many a sample, evenly by their weight from `offset` in [0, 1) on."""
         blank = np.isnan(x).all(axis=1)
-        if blank.any() and not blank.all():  # they are near nobody
+        if blank.any() and not blank.all():  # they are near no row
             x, w = x[~blank], None if w is None else w[~blank]
-        if w is not None and w.sum() < len(w):  # shares: as if they were of so many rows
+        if w is not None and w.sum() < len(w):  # shares: as if they were those of that many rows
             w = w * (len(w) / w.sum())
         whole = distinct(block(x)._replace(w=w))
         weight = np.ones(len(whole.x)) if whole.w is None else whole.w
-        if len(weight) > MOST:
-            at = (offset + np.arange(MOST)) * (weight.sum() / MOST)
+        if len(weight) > COMPARED_ROWS:
+            at = (offset + np.arange(COMPARED_ROWS)) * (weight.sum() / COMPARED_ROWS)
             drawn = np.searchsorted(np.cumsum(weight), at, side="right").clip(0, len(weight) - 1)
             rows, count = np.unique(drawn, return_counts=True)
             whole = whole._replace(x=whole.x[rows], observed=None if whole.observed is None else whole.observed[rows])
@@ -44,7 +44,7 @@ class Neighbours:
         return self
 
     def score_samples(self, x: np.ndarray) -> np.ndarray:
-        """log f of each row; a row of the fit is a neighbour of its own."""
+        """log f of each row; a row of the fit is a neighbour of itself."""
         step = max(1, (1 << 22) // len(self.weight))
         return np.concatenate([self._scores(x[a : a + step]) for a in range(0, len(x), step)])
 
@@ -56,7 +56,9 @@ class Neighbours:
         else:
             seen, known = (np.ones(b.x.shape) if b.observed is None else b.observed.astype(float) for b in (new, old))
             shared = seen @ known.T
-            q = self._kth(np.where(shared > 0, differences(new.x, old.x, seen, known) / np.maximum(shared, 1), APART))
+            q = self._kth(
+                np.where(shared > 0, differences(new.x, old.x, seen, known) / np.maximum(shared, 1), UNSHARED_SQUARE)
+            )
         return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))))
 
     def _kth(self, apart: np.ndarray) -> np.ndarray:

@@ -1,10 +1,10 @@
 """How strange is a row, or a cell, to a fitted model? One score for each kind of model; larger is stranger.
 
-    rows   documents           − log p(every other token | the rest) / tokens              `completion`
-           density             − log p(x), of the observed cells                           `score_samples`
-           clusters            min_k ‖x − u_k‖ √(d/o) / σ_k                                `cluster_centers_`
-           reconstruction      √ mean_j (r_j / τ_j)²,      r = x − zU                      `inverse_transform`
-    cells  Gaussians           (x_j − E[x_j | rest]) / sd[x_j | rest]
+    rows   documents           − log p(every other token | the rest) / tokens              `Completes`
+           density             − log p(x), of the observed cells                           `Density`
+           clusters            min_k ‖x − u_k‖ √(d/o) / σ_k                                `Geometry`
+           reconstruction      √ mean_j (r_j / τ_j)²,      r = x − zU                      `Reconstructs`
+    cells  Gaussians           (x_j − E[x_j | rest]) / sd[x_j | rest]                  `Imputes`
            `Mixture`           − log Σ_k z_k(rest) p_k(x_j)
            clusters, others    r_j / τ_j,   r = x − u_k of the nearest centre, or x − zU
 
@@ -25,17 +25,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
-from sklearn.base import is_clusterer
 from sklearn.metrics import euclidean_distances
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
-from unmix.mixture.mixture import Mixture
-from unmix.model import Model
-from unmix.outlier.density import RowDensity
+from unmix.model.adapter import adapt
+from unmix.model.capabilities import Completes, Density, Geometry, Imputes, Reconstructs
 
 PIECE = 1 << 20  # cells of rows that are looked at together
 
@@ -84,7 +80,7 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
         Gaussian mixtures, PCA, factor analysis: (x_j − E[x_j | rest]) / sd[x_j | rest]. `RowDensity`: the same by its
         mixture. `Mixture`: −log p(x_j | rest) in nats, which has no sign, the columns of a component taken for
         independent (those of "student" nearly are); not for "multinomial", which needs every cell. Other factorisations
-        and clusterings: the residual over the column's mean absolute residual; the cell itself had its say in z there.
+        and clusterings: the residual over the column's mean absolute residual; there the cell itself took part in z.
     X : anything with rows
         As for the model's `fit`; held in memory.
     reference : anything with rows, optional
@@ -114,25 +110,17 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
 # ---------------------------------------------------------------- what the detector calls
 
 
-def chosen(model: Any) -> Any:
-    """The model that `Select` chose, or the model itself."""
-    return getattr(model, "model_", model)
-
-
 def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.ndarray | None:
     """The units of a model's scores, from the reference rows that are kept: σ of clusters, τ of columns, or None."""
-    model = chosen(model)
-    if hasattr(model, "completion") or hasattr(model, "score_samples"):
+    model = adapt(model)
+    if isinstance(model, (Completes, Density)):
         return None
     source = as_source(reference)
-    if getattr(model, "kernel", None) == "precomputed":
-        raise ValueError(
-            f"{type(model).__name__}(kernel='precomputed') does not know K(x, x) of a row, hence no distances: give it "
-            "rows and a kernel"
-        )
-    if grouped(model):
+    if isinstance(model, Geometry):
+        if model.space.unknown:
+            raise ValueError(model.space.unknown)
         return cluster_spread(model, source, keep)
-    if reconstructs(model):
+    if isinstance(model, Reconstructs):
         return column_spread(model, source, keep)
     raise TypeError(
         f"{type(model).__name__} gives neither a density, distances to centres nor a reconstruction: rows cannot be "
@@ -142,18 +130,16 @@ def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.nda
 
 def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
     """Scores of rows in given units."""
-    model = chosen(model)
-    if hasattr(model, "completion"):
-        log_p, tokens = model._rows("completion", X).T
+    model = adapt(model)
+    if isinstance(model, Completes):
+        log_p, tokens = model.completions(X)
         return np.asarray(-log_p / np.maximum(tokens, 1e-300))  # nothing to predict is no surprise: 0
-    if hasattr(model, "score_samples"):
-        own = isinstance(model, (Model, RowDensity))
-        rows = X if own else as_source(X).whole(get_config().budget)  # others know nothing of sources
-        return -np.asarray(model.score_samples(rows), dtype=np.float64)
+    if isinstance(model, Density):
+        return -np.asarray(model.score_samples(X), dtype=np.float64)
     source = as_source(X)
     out = np.empty(source.n)
     for a, b, x in pieces(source):
-        if grouped(model):
+        if isinstance(model, Geometry):
             out[a:b] = (distances(model, x) / unit).min(axis=1)
         else:
             r = residuals(model, x) / unit
@@ -163,27 +149,27 @@ def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
 
 def cell_spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.ndarray | None:
     """The units of a model's cell scores: τ of columns, or None."""
-    model = chosen(model)
-    needy = isinstance(model, Mixture) and not all(f.missing for f, _ in model._groups())
-    if mixture_of(model) is not None or (isinstance(model, Mixture) and not needy):
-        return None
-    if needy or not (reconstructs(model) or clusters(model)):
-        raise TypeError(
-            f"{type(model).__name__}{f'(family={model.family!r})' if needy else ''} does not say what a cell should be "
-            "given the others: use a Gaussian mixture, a factorisation or k-means for cells, or `scores` for rows"
-        )
-    return column_spread(model, as_source(reference), keep)
+    model = adapt(model)
+    why_not = ""
+    if isinstance(model, Imputes):
+        why_not = model.why_not()
+        if not why_not:
+            return None
+    elif isinstance(model, Reconstructs) or (isinstance(model, Geometry) and model.centers() is not None):
+        return column_spread(model, as_source(reference), keep)
+    raise TypeError(
+        f"{type(model).__name__}{f'({why_not})' if why_not else ''} does not say what a cell should be given the "
+        "others: use a Gaussian mixture, a factorisation or k-means for cells, or `scores` for rows"
+    )
 
 
 def cells(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
     """Scores of cells in given units."""
-    model, source = chosen(model), as_source(X)
-    gaussian, out = mixture_of(model), np.empty((source.n, source.d))
+    model, source = adapt(model), as_source(X)
+    out = np.empty((source.n, source.d))
     for a, b, x in pieces(source):
-        if isinstance(model, Mixture):
-            out[a:b] = surprise(model, dense(x))
-        elif gaussian is not None:
-            out[a:b] = conditional(model._scaled(dense(x)) if isinstance(model, RowDensity) else dense(x), *gaussian)
+        if isinstance(model, Imputes):
+            out[a:b] = model.surprise(dense(x))
         else:
             r = residuals(model, x) / tau
             out[a:b] = np.where(np.isnan(r) & ~np.isnan(dense(x)), 0.0, r)
@@ -192,28 +178,19 @@ def cells(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
 
 def strangeness(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
     """Cell scores of which larger is stranger."""
-    found = cells(model, X, tau)
-    return found if isinstance(chosen(model), Mixture) else np.abs(found)
+    found, model = cells(model, X, tau), adapt(model)
+    return np.abs(found) if not isinstance(model, Imputes) or model.signed else found
 
 
 # ---------------------------------------------------------------- clusters
 
 
-def grouped(model: Any) -> bool:
-    """Whether rows are near to one of some groups, whose centres need not be rows."""
-    return is_clusterer(model) and hasattr(model, "transform")
-
-
-def clusters(model: Any) -> bool:
-    """Whether rows are near to one of some centres."""
-    return is_clusterer(model) and hasattr(model, "cluster_centers_")
-
-
 def distances(model: Any, x: Any) -> np.ndarray:
     """Distances to all centres; Euclidean ones as if every cell had been observed."""
-    if not clusters(model) or getattr(model, "metric", "euclidean") not in ("euclidean", "l2"):
+    centers = model.centers()
+    if centers is None or model.space.metric not in ("euclidean", "l2"):
         return np.asarray(model.transform(x), dtype=np.float64)
-    centers = np.asarray(model.cluster_centers_, dtype=np.float64)
+    centers = np.asarray(centers, dtype=np.float64)
     if np.isnan(centers).any():  # only the model says how far a row is with which a medoid shares no cell
         return np.asarray(model.transform(x), dtype=np.float64)
     if sp.issparse(x):
@@ -237,17 +214,11 @@ def cluster_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> n
 # ---------------------------------------------------------------- reconstructions
 
 
-def reconstructs(model: Any) -> bool:
-    """Whether zU is meant to be x itself: of word counts it is not, nor of memberships."""
-    own = isinstance(model, Model) and type(model).decode is not Model.decode
-    return own and not (hasattr(model, "completion") or hasattr(model, "score_samples") or is_clusterer(model))
-
-
 def residuals(model: Any, x: Any) -> np.ndarray:
-    """The observed cells less what the model makes of their row."""
-    if is_clusterer(model):
-        return np.asarray(dense(x) - model.cluster_centers_[model.predict(x)])
-    return np.asarray(dense(x) - model.inverse_transform(model.transform(x)))
+    """The observed cells less what the model makes of their row: the nearest centre, or zU."""
+    if isinstance(model, Reconstructs):
+        return np.asarray(dense(x) - model.reconstruct(x))
+    return np.asarray(dense(x) - model.centers()[model.predict(x)])
 
 
 def column_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np.ndarray:
@@ -259,78 +230,6 @@ def column_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np
         count += (~np.isnan(r)).sum(axis=0)
     mean = total / np.maximum(count, 1)
     return np.maximum(mean, 1e-3 * mean.mean()) if mean.any() else np.ones(source.d)
-
-
-# ---------------------------------------------------------------- Gaussians
-
-
-def mixture_of(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Weights, means and covariances (K, d, d), or variances (K, d), of a model that is a mixture of Gaussians."""
-    if isinstance(model, RowDensity):
-        return mixture_of(model.models_[1])  # of scaled rows
-    if hasattr(model, "covariance_type") and hasattr(model, "covariances_"):
-        means, C = np.asarray(model.means_, dtype=np.float64), np.asarray(model.covariances_, dtype=np.float64)
-        if model.covariance_type == "tied":
-            C = np.broadcast_to(C, (len(means), *C.shape))
-        elif model.covariance_type == "spherical":
-            C = np.broadcast_to(C[:, None], means.shape)
-        return np.asarray(model.weights_, dtype=np.float64), means, C
-    if hasattr(model, "get_covariance") and hasattr(model, "mean_"):
-        C = np.asarray(model.get_covariance(), dtype=np.float64)
-        return np.ones(1), np.asarray(model.mean_, dtype=np.float64)[None], C[None]
-    return None
-
-
-def conditional(x: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-    """(x_j − E[x_j | rest]) / sd[x_j | rest] of every observed cell; rows with the same cells missing go together.
-
-    With P = Σ⁻¹ of the observed cells, x_j given the rest is N(x_j − (P(x − μ))_j / P_jj, 1/P_jj); of a mixture it is
-    the mixture of these with weights ∝ π_k N(rest | k) = π_k N(x | k) / N(x_j | rest, k).
-    """
-    out = np.full(x.shape, np.nan)
-    patterns, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
-    for p, seen in enumerate(patterns):
-        rows = np.flatnonzero(which.ravel() == p)
-        if not seen.any():
-            continue
-        v = x[np.ix_(rows, seen)]
-        shape = (len(weights), *v.shape)
-        log_rest, centre, variance = np.empty(shape), np.empty(shape), np.empty((len(weights), 1, v.shape[1]))
-        for k, (pi, mu, C) in enumerate(zip(weights, means[:, seen], covariances, strict=True)):
-            P = np.diag(1.0 / C[seen]) if C.ndim == 1 else inverse(C[np.ix_(seen, seen)])
-            away, diagonal = (v - mu) @ P, np.diag(P)
-            variance[k] = 1.0 / diagonal
-            centre[k] = v - away / diagonal
-            log_x = 0.5 * (np.linalg.slogdet(P)[1] - np.einsum("ij,ij->i", away, v - mu))
-            log_rest[k] = np.log(max(pi, 1e-300)) + log_x[:, None] - 0.5 * (np.log(diagonal) - away**2 / diagonal)
-        r = np.exp(log_rest - logsumexp(log_rest, axis=0))
-        mean = (r * centre).sum(axis=0)
-        total = (r * (variance + (centre - mean) ** 2)).sum(axis=0)
-        out[np.ix_(rows, seen)] = (v - mean) / np.sqrt(total)
-    return out
-
-
-def surprise(model: Any, x: np.ndarray) -> np.ndarray:
-    """−log Σ_k z_k(rest) p_k(x_j) of every observed cell, with p_k(x_j) = z_k(x_j) p(x_j) / π_k by Bayes."""
-    out = np.full(x.shape, np.nan)
-    for j in range(x.shape[1]):
-        rows = np.flatnonzero(~np.isnan(x[:, j]))
-        if not len(rows):
-            continue
-        rest, own = x[rows], np.full((len(rows), x.shape[1]), np.nan)
-        rest[:, j], own[:, j] = np.nan, x[rows, j]
-        agree = (model.predict_proba(rest) * model.predict_proba(own) / np.maximum(model.weights_, 1e-300)).sum(axis=1)
-        out[rows, j] = -model.score_samples(own) - np.log(np.maximum(agree, 1e-300))
-    return out
-
-
-def inverse(C: np.ndarray) -> np.ndarray:
-    """Σ⁻¹; directions of no variance get a little."""
-    variance = np.diag(C)
-    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
-    values, axes = np.linalg.eigh(C / np.outer(scale, scale))
-    axes = axes / scale[:, None]
-    return np.asarray((axes / np.maximum(values, 1e-12 * values[-1])) @ axes.T)
 
 
 # ---------------------------------------------------------------- rows

@@ -2,7 +2,7 @@
 
     icl = p log n − 2 Σ_k [ N_k log(N_k / n) + Σ_{i in k} log N(x_i | μ_k, Σ_k) ]
 
-Clusters may so differ in size, shape and direction, which sums of distances do not see (Biernacki, Celeux & Govaert
+So clusters may differ in size, shape and direction, which sums of distances do not see (Biernacki, Celeux & Govaert
 2000, with memberships of 0 and 1).
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-ENOUGH = 8  # rows for each number of a Gaussian
-LEAST = 1e-9  # of a column's variance
+ROWS_PER_PARAMETER = 8  # of a Gaussian, at least
+VARIANCE_FLOOR = 1e-9  # share of a column's variance
 
 
 def clouds(x: np.ndarray, w: np.ndarray | None, labels: list[np.ndarray]) -> np.ndarray:
@@ -30,11 +30,11 @@ def clouds(x: np.ndarray, w: np.ndarray | None, labels: list[np.ndarray]) -> np.
     if not seen.all():  # variances only
         return np.array([gaussians(x, seen, w, label, full=False) for label in labels])
     d = x.shape[1]
-    while d > 1 and w.sum() < ENOUGH * d * (d + 3) / 2:
+    while d > 1 and w.sum() < ROWS_PER_PARAMETER * d * (d + 3) / 2:
         d -= 1
     if d:
         values, axes = eigh(x.T * w @ x, subset_by_index=(x.shape[1] - d, x.shape[1] - 1))
-        x = x @ axes[:, values > 1e-8 * values[-1]]  # along principal axes for which there are rows enough
+        x = x @ axes[:, values > 1e-8 * values[-1]]  # along principal axes for which there are enough rows
     return np.array([gaussians(x, seen[:, : x.shape[1]], w, label, full=True) for label in labels])
 
 
@@ -49,11 +49,11 @@ def gaussians(x: np.ndarray, seen: np.ndarray, w: np.ndarray, labels: np.ndarray
     y = (x - (Z @ x / np.maximum(M, 1e-300))[labels]) * seen
     if full:
         S = np.array([(y[labels == k].T * w[labels == k]) @ y[labels == k] for k in range(K)])
-        C = (S + (d + 1) * (S.sum(axis=0) / w.sum() + LEAST * np.eye(d))) / (N[:, None, None] + d + 1)
+        C = (S + (d + 1) * (S.sum(axis=0) / w.sum() + VARIANCE_FLOOR * np.eye(d))) / (N[:, None, None] + d + 1)
         inside = N @ np.linalg.slogdet(C)[1] + np.sum(np.linalg.inv(C) * S)
     else:
         S = Z @ y**2
-        C = (S + 2 * (S.sum(axis=0) / M.sum(axis=0) + LEAST)) / (M + 2)
+        C = (S + 2 * (S.sum(axis=0) / M.sum(axis=0) + VARIANCE_FLOOR)) / (M + 2)
         inside = np.sum(M * np.log(C) + S / C)
     log_l = N @ np.log(np.maximum(N, 1e-300) / w.sum()) - 0.5 * (inside + np.log(2 * np.pi) * M.sum())
     p = K - 1 + K * (d + (d * (d + 1) / 2 if full else d))

@@ -19,22 +19,22 @@ the difference between the two, fold by fold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 
-from unmix.engine.block import Block
 from unmix.engine.config import get_config
 from unmix.engine.sample import generator
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
+from unmix.model.capabilities import Completes, Density, Geometry
 from unmix.selection.clouds import clouds
 from unmix.selection.likeness import Likeness, log_losses, quick, squares
-from unmix.selection.question import ROWS, Question
+from unmix.selection.question import LIKENESS_ROWS, Question
 
-PIECES = 10_000  # rows whose silhouettes are enough for two digits
-GAUSSIANS = 100_000  # rows that tell the covariances of clusters
+SILHOUETTE_ROWS = 10_000  # enough for two digits
+COVARIANCE_ROWS = 100_000  # enough for the covariances of clusters
+HIGH_IS_GOOD = ("calinski_harabasz", "silhouette", "stability", "gap")
 
 
 class Score(NamedTuple):
@@ -46,7 +46,7 @@ class Score(NamedTuple):
 
 
 def _likelihood(q: Question) -> tuple[np.ndarray, np.ndarray]:
-    return q.evidence[:, 0], np.array([m._n_parameters() for m in q.models], dtype=float)
+    return q.evidence[:, 0], np.array([m.n_parameters() for m in q.models], dtype=float)
 
 
 def aic(q: Question) -> Score:
@@ -63,10 +63,10 @@ def bic(q: Question) -> Score:
 
 def icl(q: Question) -> Score:
     """bic + twice the entropy of the memberships; of hard clusters (entropy 0) bic with a Gaussian for each."""
-    if hasattr(q.model, "log_density"):
+    if isinstance(q.model, Density):
         value, error, _ = bic(q)
         return Score(value + 2 * q.evidence[:, 1], error)
-    x, w = q.rows(GAUSSIANS)
+    x, w = q.rows(COVARIANCE_ROWS)
     return Score(clouds(x, w, q.labels(x)), np.zeros(len(q.ks)))
 
 
@@ -88,8 +88,8 @@ def heldout(q: Question) -> Score:
         out = np.flatnonzero(fold == f)
         rows = as_source(q.source.take(out))  # which has no names of columns to complain about
         for i, m in enumerate(models):
-            if hasattr(m, "completion"):
-                log_p, tokens = m._rows("completion", rows).T
+            if isinstance(m, Completes):
+                log_p, tokens = m.completions(rows)
                 runs[f, i] = -(q.weight[out] @ log_p) / (q.weight[out] @ tokens)
             else:
                 runs[f, i] = -np.average(m.score_samples(rows), weights=q.weight[out])
@@ -127,7 +127,7 @@ def stability(q: Question) -> Score:
     """Minus 1 − r / r_rand: how well a clustering of one half of the rows predicts that of the other."""
     from unmix.validate import stability as measure
 
-    x, w = q.rows(PIECES)
+    x, w = q.rows(SILHOUETTE_ROWS)
     if w is not None:
         x = x[generator(q.seed, "weights").choice(len(x), len(x), p=w / w.sum())]
     value, error = np.full(len(q.ks), np.nan), np.zeros(len(q.ks))
@@ -142,9 +142,10 @@ def silhouette(q: Question) -> Score:
     """Minus the mean silhouette by the model's own distance, of a sample of large data."""
     from unmix.validate import silhouette as measure
 
-    x, w = q.rows(PIECES)
+    x, w = q.rows(SILHOUETTE_ROWS)
     whole, labels = len(x) == q.source.n, q.labels(x)
-    rows, metric = distances(q, x)
+    own = q.models[0]  # a mixture sees rows by densities: of its groups plain distances are taken
+    rows, metric = own.distances(x) if isinstance(own, Geometry) else (x, "euclidean")
     if metric not in ("euclidean", "precomputed"):  # which take missing cells
         seen = ~np.isnan(rows).any(axis=1)
         rows, labels, w = rows[seen], [v[seen] for v in labels], None if w is None else w[seen]
@@ -161,7 +162,7 @@ def silhouette(q: Question) -> Score:
 
 def calinski_harabasz(q: Question) -> Score:
     """Minus the variance between clusters over that within, each by its degrees of freedom."""
-    one, rows = q.sized(1).set_params(**q.free), q.rows(PIECES)
+    one, rows = q.sized(1).set_params(**q.free), q.rows(SILHOUETTE_ROWS)
     total = squares(one, fit_together([one], q.source, [q.w], [q.seed])[0], *rows)
     k, n = np.array(q.ks, dtype=float), q.weight.sum()
     within = np.array([squares(m, f, *rows) for m, f in zip(q.models, q.fits, strict=True)])
@@ -170,26 +171,9 @@ def calinski_harabasz(q: Question) -> Score:
     return Score(np.where((k > 1) & (k < n), value, np.nan), np.zeros(len(k)))
 
 
-def distances(q: Question, x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Rows, and the metric in which the model sees them; or the distances of all pairs."""
-    model = q.models[0]
-    metric, more = getattr(model, "metric", "euclidean"), getattr(model, "metric_params", None) or {}
-    if hasattr(model, "kernel"):
-        K = x if q.pairwise else model._kernel(model._parts_, x, x)
-        apart, own = -2.0 * K, np.diagonal(K)
-        apart += own[:, None]  # in place: there are n² of them
-        apart += own
-        return np.sqrt(np.maximum(apart, 0.0, out=apart), out=apart), "precomputed"
-    if metric == "mahalanobis" and hasattr(model, "_metric"):
-        return model._metric.enter(model._parts_.frame, Block(x)).x, "euclidean"
-    if more or metric in ("mahalanobis", "seuclidean"):
-        return pairwise_distances(x, metric=metric, **more), "precomputed"
-    return x, metric
-
-
 def gap(q: Question) -> Score:
     """How much lower the log loss is than for rows without structure, which are uniform along the principal axes."""
-    x, w = q.rows(ROWS)
+    x, w = q.rows(LIKENESS_ROWS)
     like = Likeness(q, x, w)
     own, kind = log_losses(*quick(q, x, w, q.ks), x, w), "uniform" if "uniform" in like.kinds else like.kinds[0]
     draws = (like.draw(kind, generator(q.seed, "gap", i)) for i in range(q.references))

@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.model.capabilities import Density, Groups, Memberships
 from unmix.selection.choose import select
 
 
-def _has(method: str) -> Any:
-    return available_if(lambda self: hasattr(getattr(self, "model_", self.model), method))
+def _if(capability: type) -> Any:
+    return available_if(lambda self: isinstance(self.model, capability))
 
 
 class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
@@ -86,13 +87,12 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"no k was chosen: {answer.reason}")
         self.selection_, self.k_, self.model_ = answer, answer.k, answer.model
         self.n_features_in_ = self.model_.n_features_in_
-        if hasattr(self.model_, "feature_names_in_"):
+        if self.model_.column_names is not None:
             self.feature_names_in_ = self.model_.feature_names_in_
-        if hasattr(self.model_, "labels_"):
-            self.labels_ = self.model_.labels_
+        if isinstance(self.model_, Groups) and self.model_.kept_labels is not None:
+            self.labels_ = self.model_.kept_labels
         return self
 
-    @_has("transform")
     def transform(self, X: Any) -> Any:
         """Return the hidden rows of X at the chosen model.
 
@@ -108,7 +108,6 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.transform(X)
 
-    @_has("inverse_transform")
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that hidden rows stand for.
 
@@ -124,7 +123,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.inverse_transform(X)
 
-    @_has("predict")
+    @_if(Groups)
     def predict(self, X: Any) -> Any:
         """Return the label of each row by the chosen model.
 
@@ -140,7 +139,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.predict(X)
 
-    @_has("predict_proba")
+    @_if(Memberships)
     def predict_proba(self, X: Any) -> Any:
         """Return how much each row belongs to each part.
 
@@ -156,7 +155,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.predict_proba(X)
 
-    @_has("score_samples")
+    @_if(Density)
     def score_samples(self, X: Any) -> Any:
         """Return the logarithm of the density of each row.
 
@@ -172,7 +171,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.score_samples(X)
 
-    @_has("predict")
+    @_if(Groups)
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Choose k, fit, and return the labels.
 
@@ -187,7 +186,6 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         """
         return np.asarray(self.fit(X, y, sample_weight=sample_weight).predict(X))
 
-    @_has("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the chosen model's score.
 

@@ -1,4 +1,4 @@
-"""Data without groups that are otherwise like the given ones, and what a model gains on them."""
+"""Data without groups that are otherwise like the given ones, and what a model gains on them: is there structure?"""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 from sklearn.isotonic import isotonic_regression
-from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from unmix.engine.config import config, get_config
+from unmix.engine.sample import generator
+from unmix.maths.gaussian import filled
 from unmix.model import fit_together
+from unmix.model.capabilities import Density, Geometry, PerColumn, Samples
 from unmix.selection.clouds import clouds
-from unmix.selection.question import Question, few
+from unmix.selection.question import LIKENESS_ROWS, Question, few
 
+CLEAR_EXCESS = 3.0  # standard deviations by which data must beat structureless ones
+LIKENESSES = 10  # of each kind
+FIRST_LIKENESSES, SURE_EXCESS = 4, 10.0  # after these few, such an excess is beyond doubt (t with 3 degrees: 1 in 600)
 BINS = 64  # of a column whose density is made to have one mode
 
 
@@ -41,16 +46,13 @@ class Likeness:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds to compare with."""
-        if hasattr(self.q.model, "_draw") and not hasattr(self.q.model, "covariance_type"):
+        model, plain = self.q.model, ("box", "uniform", "gaussian")
+        if isinstance(model, Samples) and model.null_by_one_part:
             return ("sample",)
-        plain = ("box", "uniform", "gaussian")  # to a mixture, a narrow mode in a wide cloud is a component
-        return (
-            ("columns",)
-            if self.shuffled.all()
-            else plain
-            if hasattr(self.q.model, "log_density")
-            else (*plain, "skewed")
-        )
+        if self.shuffled.all():
+            return ("columns",)
+        # to a mixture, a narrow mode in a wide cloud is a component
+        return plain if isinstance(model, Density) else (*plain, "skewed")
 
     def draw(self, kind: str, rng: np.random.Generator) -> np.ndarray:
         """Rows of a kind."""
@@ -99,11 +101,7 @@ class Likeness:
     def _span(self) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the rows along the principal axes."""
         mean, values, axes = self._axes
-        apart, cov = np.where(self.there, self.cloud - mean, 0.0), (axes * values) @ axes.T
-        for i in np.flatnonzero(~self.there.all(axis=1)):  # what the cells that were seen say of the others
-            a, b = self.there[i], ~self.there[i]
-            apart[i, b] = cov[np.ix_(b, a)] @ np.linalg.lstsq(cov[np.ix_(a, a)], apart[i, a])[0]
-        along = apart @ axes
+        along = filled(np.where(self.there, self.cloud - mean, 0.0), self.there, (axes * values) @ axes.T) @ axes
         return along.min(axis=0), along.max(axis=0)
 
     @cached_property
@@ -131,6 +129,28 @@ def one_mode(v: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0.0], np.cumsum(found) / found.sum()]), edges
 
 
+def structure(q: Question, k: int) -> float:
+    """By how many standard deviations the data gain more from k parts than data without groups do."""
+    x, w = q.rows(LIKENESS_ROWS)
+    k = min(k, len(x) // 2)
+    if not (isinstance(q.model, PerColumn) and q.model.per_column()):
+        x = x[:, ~np.isnan(x).all(axis=0)]
+    like, own = Likeness(q, x, w), gain(q, x, w, k)
+    least = np.inf
+    for kind in like.kinds:
+        gains: list[float] = []
+        while len(gains) < LIKENESSES:
+            gains.append(gain(q, like.draw(kind, generator(q.seed, kind, len(gains))), w, k))
+            if len(gains) >= FIRST_LIKENESSES:
+                excess = (own - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
+                if not 0 < excess < SURE_EXCESS:
+                    break
+        least = min(least, float(excess))
+        if least < CLEAR_EXCESS:
+            break
+    return least
+
+
 def gain(q: Question, x: np.ndarray, w: np.ndarray | None, k: int) -> float:
     """What k parts have over one: of clusters that are clouds by their Gaussians, else by the log of the loss."""
     models, fits = quick(q, x, w, [1, k])
@@ -140,21 +160,19 @@ def gain(q: Question, x: np.ndarray, w: np.ndarray | None, k: int) -> float:
 
 def quick(q: Question, x: np.ndarray, w: np.ndarray | None, ks: list[int]) -> tuple[list[Any], list[Any]]:
     """Models and fits of some rows, from one start each."""
-    models = [q.sized(k).set_params(**q.free, **({"n_init": 1} if hasattr(q.model, "n_init") else {})) for k in ks]
+    once = {"n_init": 1} if "n_init" in q.model.get_params(deep=False) else {}
+    models = [q.sized(k).set_params(**q.free, **once) for k in ks]
     with config(runner="serial" if get_config().runner == "serial" else "threads"):  # too few rows to send about
         return models, fit_together(models, x, [w] * len(ks), [q.seed] * len(ks))
 
 
 def log_losses(models: list[Any], fits: list[Any], x: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     """The log of the loss for each k; of a likelihood the loss itself, which is a log already."""
-    if hasattr(models[0], "log_density"):
+    if isinstance(models[0], Density):
         return np.array([f.loss / f.weight for f in fits])
     return np.log(np.maximum([squares(m, f, x, w) for m, f in zip(models, fits, strict=True)], 1e-300))
 
 
 def squares(model: Any, fit: Any, x: np.ndarray, w: np.ndarray | None) -> float:
-    """The loss of a clustering; a free energy may be negative: then the squares of (some of) its rows' distances."""
-    if not hasattr(model, "beta_"):
-        return float(fit.loss)
-    near = nan_euclidean_distances(x, model.cluster_centers_).min(axis=1)
-    return float(np.average(near**2, weights=w) * fit.weight)
+    """What a clustering leaves of the distances: its loss, unless its geometry says otherwise."""
+    return model.dispersion(fit, x, w) if isinstance(model, Geometry) else float(fit.loss)

@@ -7,12 +7,12 @@ stats    S_vk = Σ_i x_iv φ_ivk        E_k = Σ_i E[log θ_ik]        W = Σ_i 
 update   λ_kv = η + S_vk;   learned priors:  α maximises W log Γ(Σα) − W Σ log Γ(α_k) + Σ α_k E_k,   η likewise from λ
 
 Loss and penalty are minus the evidence bound: loss = −Σ_i E[log p(x_i, θ_i | φ_i)] + E[log q(θ_i, φ_i)] and penalty =
-Σ_k KL(q(β_k) ‖ Dir(η)). Each document goes on from the γ of the last pass, so every step is coordinate ascent on one
+Σ_k KL(q(β_k) ‖ Dir(η)). Each document continues from the γ of the last pass, so every step is coordinate ascent on one
 bound, which therefore never falls.
 
-From which start decides how good the optimum is. A document that has once settled on a few topics keeps them, so it
-must not settle against random ones: on 10 000 planted documents that left a perplexity of 3900, the truth's being 2300.
-So each topic leans towards one of K documents that are unlike each other, and from there small steps over a sample are
+The start decides how good the optimum is. A document that has once settled on a few topics keeps them, so it must not
+settle against random ones: on 10 000 planted documents that left a perplexity of 3900, where the truth has 2300. So
+each topic leans towards one of K documents that are unlike each other, and from there small steps over a sample are
 taken, each from a fresh γ, few sweeps long, with η falling from 1.
 
 Blei, Ng & Jordan (2003); online: Hoffman, Blei & Bach (2010); priors: Minka (2000); held out: Wallach et al. (2009).
@@ -25,25 +25,22 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import brentq
-from scipy.special import gammaln, psi, zeta
+from scipy.special import gammaln, psi
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
-from unmix.engine.runners import PIECES, each
+from unmix.engine.stage import Online, Sizes, Stage
 from unmix.engine.trace import Fit
+from unmix.maths.dirichlet import expected_log, learn_alpha, learn_eta
 from unmix.model import Model
+from unmix.model.capabilities import Completes
+from unmix.topic._documents import PSEUDO_COUNT_FLOOR, counts, halves
+from unmix.topic._warm import Warm
 
 LANES = 8  # topics are padded to a multiple of this, so that a row of β fills vector registers
-GOING_ON = 3  # sweeps over a document that goes on from its last γ: the next pass takes it further
-STARTING = 10  # sweeps over a document of the sample from which the fit starts
-ENOUGH = 2.0  # tokens for each number in λ, below which a first batch says too little to start from
-TINY = 1e-8  # least pseudo-count
-LEAST = 1e-5  # of a learned α
-MOST = {"f": 1e32, "d": 1e40}  # of a count times its weight, by precision, so that sums over a corpus stay within range
+WARM_SWEEPS = 3  # over a document that continues from its last γ: the next pass takes it further
 
 
 class Parts(NamedTuple):
@@ -65,8 +62,8 @@ class Stats(NamedTuple):
     documents: float
 
 
-class LatentDirichletAllocation(Model):
-    """Topics of documents by variational Bayes, in batch or online.
+class LatentDirichletAllocation(Completes, Model):
+    """Topics of documents: latent Dirichlet allocation by variational Bayes, in batch or online.
 
     Parameters
     ----------
@@ -96,7 +93,7 @@ class LatentDirichletAllocation(Model):
     mean_change_tol : float, default=1e-3
         A document is done when a sweep changes its γ by less, on average over topics.
     max_doc_update_iter : int, default=100
-        The most sweeps over a document that starts anew.
+        Maximum number of sweeps over a document that starts anew.
     n_jobs : int, optional
         Taken for compatibility: `unmix.config(n_jobs=…)` says how many threads there are.
     verbose : int, default=0
@@ -137,8 +134,13 @@ class LatentDirichletAllocation(Model):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "doc_topic_prior": [None, StrOptions({"auto"}), Interval(Real, TINY, None, closed="left"), "array-like"],
-        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, TINY, None, closed="left")],
+        "doc_topic_prior": [
+            None,
+            StrOptions({"auto"}),
+            Interval(Real, PSEUDO_COUNT_FLOOR, None, closed="left"),
+            "array-like",
+        ],
+        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, PSEUDO_COUNT_FLOOR, None, closed="left")],
         "learning_method": [StrOptions({"batch", "online"})],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
@@ -202,9 +204,10 @@ class LatentDirichletAllocation(Model):
         alpha = self.doc_topic_prior
         if not (alpha is None or isinstance(alpha, (str, Real))):
             given = np.asarray(alpha, dtype=np.float64)
-            if given.shape != (K,) or not (given >= TINY).all():
+            if given.shape != (K,) or not (given >= PSEUDO_COUNT_FLOOR).all():
                 raise ValueError(
-                    f"doc_topic_prior={alpha!r}: give a number of at least {TINY:g}, or {K} of them, one a topic"
+                    f"doc_topic_prior={alpha!r}: give a number of at least {PSEUDO_COUNT_FLOOR:g}, or {K} of them, "
+                    "one per topic"
                 )
         if self.components_init is not None:
             start = np.asarray(self.components_init, dtype=np.float64)
@@ -214,92 +217,38 @@ class LatentDirichletAllocation(Model):
                     "a row for each topic and a column for each word"
                 )
 
-    def start(self, sample: Block, rng: np.random.Generator) -> Parts:
-        """λ as given; or random with a document for each topic, and small annealed steps over the sample from there.
+    def stages(self, shape: Shape) -> list[Stage]:
+        """Small annealed steps over a sample, unless λ is given."""
+        return [self] if self.components_init is not None else [Warm(self), self]
 
-        Of a small first batch of many nothing is learnt yet: λ is random.
-        """
-        K, V = self.n_components, sample.x.shape[1]
-        alpha, eta = self._priors()
-        if self.components_init is not None:
-            return self._parts(np.array(self.components_init, dtype=np.float64).T, alpha, eta)
-        weight = rng.gamma(100.0, 0.01, (V, K))
-        if self.learning_method == "online" and sample.x.sum() < ENOUGH * weight.size:
-            return self._parts(weight, alpha, eta)
-        seeds = unlike(sample, K, rng).T
-        weight += 0.1 * V * seeds / np.maximum(seeds.sum(axis=0), 1.0)
-        return self._settle(self._parts(weight, alpha, eta), sample, rng)
+    def start(self, before: np.ndarray | None, data: Block, rng: np.random.Generator) -> Parts:
+        """λ as given, or where the warm start led."""
+        return self.parts_of(
+            np.array(self.components_init, dtype=np.float64).T if before is None else before, *self.priors()
+        )
 
-    def _priors(self) -> tuple[np.ndarray, float]:
+    def priors(self) -> tuple[np.ndarray, float]:
         """α and η as given, or 1/K."""
         K, priors = self.n_components, (self.doc_topic_prior, self.topic_word_prior)
         alpha, eta = (1.0 / K if p is None or isinstance(p, str) else p for p in priors)
         return np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
 
-    def grow(self, fit: Fit, rng: np.random.Generator) -> Parts:
+    def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The topics of a fit, the one of most words cut in two at random."""
+        if not more:
+            return None
         weight = fit.U.weight
         most, share = int(np.argmax(weight.sum(axis=0))), rng.random(len(weight))
         weight = np.column_stack([weight, share * weight[:, most]])
         weight[:, most] -= weight[:, -1]
-        return self._parts(weight, *self._priors())
-
-    def _settle(self, U: Parts, sample: Block, rng: np.random.Generator) -> Parts:
-        """Three rounds of online steps over some documents, ten sweeps each from a fresh γ, η falling from 1."""
-        from unmix.kernels.lda_start import blend, expect, sketch
-
-        x = counts(sample).astype(np.float64)
-        w = np.ones(x.shape[0]) if sample.w is None else sample.w
-        tokens = np.asarray(x.sum(axis=1)).ravel()
-        unit = max(float((w * tokens).max()), np.finfo(float).tiny)  # of the statistics in single precision
-        x.data /= np.repeat(np.maximum(tokens, np.finfo(float).tiny), np.diff(x.indptr))
-        x, mass = x.astype(np.float32), (w * tokens / unit).astype(np.float32)
-        order = rng.permutation(x.shape[0])[:20_000]
-        per_word = x.nnz / x.shape[1]  # a step should cost less for λ than for its documents
-        n_batches = int(np.clip(len(order) / 256, 1, max(8.0, per_word)))
-        steps = max(3 * n_batches, 30)
-        highest = max(1.0, U.eta)
-        weight, beta = U.weight.copy(), np.zeros(U.beta.shape, np.float32)
-        words, totals = np.empty((PIECES, *beta.shape), np.float32), np.empty((PIECES, len(U.alpha)))
-        edges = np.linspace(0, len(weight), PIECES + 1).astype(int)
-
-        def solve(i: int) -> None:
-            rows = np.sort(pieces[i])
-            docs = x[rows]
-            sketch(
-                docs.indptr, docs.indices, docs.data, tokens[rows], mass[rows], beta, U.alpha, STARTING, words[i]
-            )  # fmt: skip
-
-        def move(i: int) -> None:
-            v = slice(edges[i], edges[i + 1])
-            blend(weight[v], rho, eta, scale, words[:, v], beta[v], totals[i])
-
-        def prepare(i: int) -> None:
-            v = slice(edges[i], edges[i + 1])
-            expect(weight[v], shared, beta[v])
-
-        shared = np.exp(psi(weight.sum(axis=0)))
-        each(prepare)
-        for t in range(steps):
-            if t % n_batches == 0:
-                batches = np.array_split(rng.permutation(order), n_batches)
-            rows = batches[t % n_batches]
-            if not (size := float(w[rows].sum())):
-                continue
-            pieces, scale = np.array_split(rows, PIECES), self._shape.weight / size * unit
-            rho, eta = (t + 2.0) ** -0.7, highest * (U.eta / highest) ** (t / steps)
-            each(solve)
-            each(move)
-            shared = np.exp(psi(totals.sum(axis=0)))
-            each(prepare)
-        return self._parts(weight, U.alpha, U.eta)
+        return self.parts_of(weight, *self.priors())
 
     def local(self, U: Parts, b: Block) -> Local:
         """γ of the documents, from that of the last pass where there is one and λ is updated once a pass."""
         if self.learning_method == "online":
             b = b._replace(z=None)
         sweeps = self.max_doc_update_iter
-        gamma, stats, bounds = self._solve(U, b, sweeps if b.z is None else min(sweeps, GOING_ON), True)
+        gamma, stats, bounds = self._solve(U, b, sweeps if b.z is None else min(sweeps, WARM_SWEEPS), True)
         return Local(gamma.astype(b.x.dtype, copy=False), stats, -b.sum(bounds))
 
     def _solve(self, U: Parts, b: Block, sweeps: int, collect: bool) -> tuple[np.ndarray, Stats, np.ndarray]:
@@ -325,13 +274,13 @@ class LatentDirichletAllocation(Model):
         alpha = U.alpha
         if stats.elog.size and stats.documents > 0:
             alpha = learn_alpha(alpha, stats.elog / stats.documents)
-        return self._parts(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
+        return self.parts_of(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
 
-    def _parts(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
+    def parts_of(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
         """The parts that λ makes."""
         from unmix.kernels.lda_topics import sum_log_gamma, topics
 
-        weight = np.maximum(np.ascontiguousarray(weight), TINY)
+        weight = np.maximum(np.ascontiguousarray(weight), PSEUDO_COUNT_FLOOR)
         V, K = weight.shape
         totals = weight.sum(axis=0)
         beta, top = np.zeros((V, -(-K // LANES) * LANES)), np.empty(V)
@@ -343,8 +292,8 @@ class LatentDirichletAllocation(Model):
         return Parts(weight, alpha, eta, beta, top, float(divergence))
 
     def made_of(self, U: Parts, weight: float) -> Stats:
-        """λ − η, and what so many documents drawn from α would say of it: λ ← (1 − ρ) λ + ρ (η + S) from the start."""
-        elog = (psi(U.alpha) - psi(U.alpha.sum())) if isinstance(self.doc_topic_prior, str) else np.zeros(0)
+        """λ − η, and what that many documents drawn from α would add: λ ← (1 − ρ) λ + ρ (η + S) from the start."""
+        elog = expected_log(U.alpha) if isinstance(self.doc_topic_prior, str) else np.zeros(0)
         return Stats(U.weight - U.eta, elog * weight, weight)
 
     def penalty(self, U: Parts) -> float:
@@ -353,31 +302,32 @@ class LatentDirichletAllocation(Model):
 
     # ---------------------------------------------------------------- what the engine asks
 
-    def tolerance(self) -> float:
-        """`perp_tol`, where perplexity decides when the fit ends."""
-        return self.perp_tol if self.evaluate_every > 0 else 0.0
+    def goal(self, U: Parts, first: float) -> float:
+        """`perp_tol`, where perplexity decides: a bound higher by so much lowers the perplexity P by 1.
 
-    def unit(self, U: Parts, first: float) -> float:
-        """Bound per document that lowers the perplexity P by 1: tokens per document over P."""
-        tokens = max((U.weight.sum() - U.eta * U.weight.size) / self._shape.weight, TINY)
-        return float(tokens * np.exp(-first / tokens))
+        That is tokens per document over P.
+        """
+        if self.evaluate_every <= 0:
+            return 0.0
+        tokens = max((U.weight.sum() - U.eta * U.weight.size) / self.shape.weight, PSEUDO_COUNT_FLOOR)
+        return self.perp_tol * float(tokens * np.exp(-first / tokens))
 
-    def rate(self, step: int, weight: float, seen: float) -> float:
-        """ρ = (learning_offset + t)^−learning_decay, t = 1, 2, …"""
+    def online(self) -> Online:
+        """ρ = (learning_offset + t)^−learning_decay, t = 1, 2, …; within `fit` if learning is online."""
+        batch = self.batch_size if self.learning_method == "online" else None
+        return Online(self._rate, batch, self.made_of, self.total_samples)
+
+    def _rate(self, U: Parts, step: int, weight: float, seen: float) -> float:
         return float((self.learning_offset + step + 1.0) ** -self.learning_decay)
 
-    def online(self) -> tuple[int, Callable[[int], float]] | None:
-        """Batches of `batch_size` documents, if learning is online."""
-        return None if self.learning_method == "batch" else (self.batch_size, lambda t: self.rate(t, 0.0, 0.0))
-
-    def block_rows(self, shape: Shape) -> int | None:
-        """So many documents that their words outweigh the V × K statistics of a block, in eight blocks at least."""
+    def sizes(self, shape: Shape) -> Sizes:
+        """Enough documents for their words to outweigh the V × K statistics of a block, in eight blocks at least."""
         if shape.sparse:
             per_row = shape.nbytes / (12.0 * shape.n) if shape.nbytes else 100.0
             rows = 40.0 * shape.d / max(per_row, 1.0)
         else:
             rows = min(1024.0, (64 << 20) / (shape.d * shape.dtype.itemsize))
-        return int(np.clip(min(rows, -(-shape.n // 8)), 64, 16384))
+        return Sizes(int(np.clip(min(rows, -(-shape.n // 8)), 64, 16384)))
 
     def publish(self, fit: Fit) -> None:
         """λ and exp(E[log β]) topic by topic, the priors, the perplexity."""
@@ -386,7 +336,7 @@ class LatentDirichletAllocation(Model):
         self.exp_dirichlet_component_ = np.ascontiguousarray((U.beta[:, :K] * np.exp(U.top)[:, None]).T)
         self.doc_topic_prior_ = float(U.alpha[0]) if (U.alpha == U.alpha[0]).all() else U.alpha.copy()
         self.topic_word_prior_ = U.eta
-        tokens = max(float(fit.stats.words.sum()), TINY) / fit.stats.documents
+        tokens = max(float(fit.stats.words.sum()), PSEUDO_COUNT_FLOOR) / fit.stats.documents
         objective = fit.loss / fit.weight + U.divergence / fit.stats.documents
         self.bound_ = float(np.exp(objective / tokens))
 
@@ -436,7 +386,7 @@ class LatentDirichletAllocation(Model):
         -------
         Z : ndarray of shape (n, K)
         """
-        return self._rows("encode" if normalize else "pseudo_counts", X)
+        return self.rows("encode" if normalize else "pseudo_counts", X)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, normalize: bool = True) -> Any:
         """Fit the model and return the proportions of the topics in each document.
@@ -454,26 +404,6 @@ class LatentDirichletAllocation(Model):
         """
         return self.fit(X, y, sample_weight=sample_weight).transform(X, normalize=normalize)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, rate: float | None = None) -> Any:
-        """Take one online step with a batch of documents, whatever `learning_method` says of `fit`.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`; X is the new batch.
-        rate : float in (0, 1], optional
-            The weight ρ of this batch; by default (learning_offset + t)^−learning_decay.
-
-        Returns
-        -------
-        self
-        """
-        method, self.learning_method = self.learning_method, "online"
-        try:
-            return super().partial_fit(X, y, sample_weight=sample_weight, rate=rate)
-        finally:
-            self.learning_method = method
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the evidence bound of the documents and the topics together.
 
@@ -487,10 +417,9 @@ class LatentDirichletAllocation(Model):
         score : float
         """
         check_is_fitted(self)
-        bounds = self._rows("bound", X)[:, 0]
+        bounds = self.rows("bound", X)[:, 0]
         return (
-            float(bounds.sum() if sample_weight is None else np.asarray(sample_weight) @ bounds)
-            - self._parts_.divergence
+            float(bounds.sum() if sample_weight is None else np.asarray(sample_weight) @ bounds) - self.parts.divergence
         )
 
     def perplexity(self, X: Any, sub_sampling: bool = False, *, method: str = "bound") -> float:
@@ -518,11 +447,11 @@ class LatentDirichletAllocation(Model):
             raise ValueError(f"method={method!r}: choose 'bound' or 'document-completion'")
         check_is_fitted(self)
         if method == "document-completion":
-            log_p, tokens = self._rows("completion", X).sum(axis=0)
+            log_p, tokens = self.rows("completion", X).sum(axis=0)
         else:
-            rows = self._rows("bound", X)
+            rows = self.rows("bound", X)
             log_p, tokens = rows.sum(axis=0) * (self.total_samples / len(rows) if sub_sampling else 1.0)
-            log_p -= self._parts_.divergence
+            log_p -= self.parts.divergence
         if tokens == 0:
             raise ValueError("X holds no token to predict: give documents of at least two words")
         return float(np.exp(-log_p / tokens))
@@ -545,109 +474,3 @@ class LatentDirichletAllocation(Model):
 
         model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=30, total_samples=n, random_state=0)
         return model, X, check
-
-
-def counts(b: Block) -> Any:
-    """The rows as CSR; refuse counts so large that their sums would not stay within range."""
-    x = b.x if sp.issparse(b.x) else sp.csr_array(b.x)
-    largest = float(x.data.max(initial=0.0)) * (1.0 if b.w is None else max(1.0, float(b.w.max(initial=0.0))))
-    if not largest <= (most := MOST[x.dtype.char]):
-        raise ValueError(
-            f"a count times a weight of {largest:.3g} in X ({x.dtype}) is above {most:g}: divide X by a constant"
-        )
-    return x
-
-
-def unlike(b: Block, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Documents unlike each other, one for each topic, by the cosine of the roots of their counts.
-
-    As in k-means++ a document is drawn with a probability that rises with its distance from those already taken; of
-    four that were drawn the one is taken that brings the rest nearest.
-    """
-    x = counts(b).astype(np.float64)
-    length = np.sqrt(np.asarray(x.sum(axis=1)).ravel())
-    rows = np.flatnonzero(length if b.w is None else length * b.w)
-    if len(rows) == 0:
-        return np.zeros((n, x.shape[1]))
-    rows = np.sort(rng.permutation(rows)[:4096])
-    x, w = x[rows], np.ones(len(rows)) if b.w is None else b.w[rows]
-    roots = sp.csr_array(
-        (np.sqrt(x.data) / np.repeat(length[rows], np.diff(x.indptr)), x.indices, x.indptr), shape=x.shape
-    )
-    distance, taken = np.ones(len(rows)), []
-    for _ in range(n):
-        p = w * distance if (w * distance).sum() > 0 else w
-        drawn = rng.choice(len(rows), 4, p=p / p.sum())
-        left = np.minimum(distance[:, None], np.maximum(1.0 - roots @ roots[drawn].T.toarray(), 0.0))
-        best = int(np.argmin(w @ left))
-        taken.append(int(drawn[best]))
-        distance = left[:, best]
-    return np.asarray(x[taken].toarray())
-
-
-def halves(x: Any) -> tuple[Any, Any]:
-    """Every other token of each document, in the order of the columns, and the rest; parts of a token are shared alike.
-
-    Cell j of a document covers the stretch (c_j − x_j, c_j] of its tokens, c being the running sum; what lies in
-    [0, 1), [2, 3), … is seen.
-    """
-    x = x.copy()
-    x.sum_duplicates()
-    end = np.empty_like(x.data)
-    for i, j in zip(x.indptr[:-1], x.indptr[1:], strict=True):  # no document's rounding depends on those before it
-        np.cumsum(x.data[i:j], out=end[i:j])
-
-    def even(c: np.ndarray) -> np.ndarray:
-        return np.floor(c / 2) + np.minimum(c % 2, 1.0)
-
-    seen, hidden = x.copy(), x.copy()
-    seen.data = np.clip(even(end) - even(end - x.data), 0.0, x.data)
-    hidden.data = x.data - seen.data
-    seen.eliminate_zeros()
-    hidden.eliminate_zeros()
-    return seen, hidden
-
-
-def learn_alpha(alpha: np.ndarray, elog: np.ndarray) -> np.ndarray:
-    """Return the α ≥ LEAST that maximises log Γ(Σα) − Σ log Γ(α_k) + Σ α_k elog_k, which is concave.
-
-    There ψ(α_k) = ψ(A) + elog_k, or α_k = LEAST where that is below it: this leaves one equation, in A = Σα.
-    """
-    if len(alpha) == 1:  # every α says the same
-        return alpha
-
-    def objective(a: np.ndarray) -> float:
-        return float(gammaln(a.sum()) - gammaln(a).sum() + a @ elog)
-
-    def follow(log_total: float) -> np.ndarray:
-        return np.maximum(inverse_psi(psi(np.exp(log_total)) + elog), LEAST)
-
-    def excess(log_total: float) -> float:
-        return float(np.log(follow(log_total).sum()) - log_total)
-
-    low, high = np.log(len(alpha) * LEAST), np.log(1e10)
-    best = low
-    if excess(low) > 0:
-        best = brentq(excess, low, high, xtol=1e-12) if excess(high) < 0 else high
-    new = follow(best)
-    return new if objective(new) >= objective(alpha) else alpha
-
-
-def inverse_psi(y: np.ndarray) -> np.ndarray:
-    """Return the x with ψ(x) = y, by Newton steps from Minka's start."""
-    x = np.where(y > -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / (np.minimum(y, -2.22) - psi(1.0)))
-    for _ in range(6):
-        x -= (psi(x) - y) / zeta(2, x)  # ζ(2, x) is ψ′(x)
-    return x
-
-
-def learn_eta(elog: float, n_words: int) -> float:
-    """Return the η that maximises log Γ(Vη) − V log Γ(η) + V η elog: where ψ(η) − ψ(Vη), which rises, is elog."""
-
-    def slope(log_eta: float) -> float:
-        return float(psi(np.exp(log_eta)) - psi(n_words * np.exp(log_eta)) - elog)
-
-    low, high = np.log(1e-5), np.log(1e3)
-    if slope(low) >= 0 or slope(high) <= 0:
-        return float(np.exp(low if slope(low) >= 0 else high))
-    return float(np.exp(brentq(slope, low, high, xtol=1e-12)))

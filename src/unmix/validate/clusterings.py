@@ -46,13 +46,13 @@ def as_labels(labels: Any, name: str = "labels") -> np.ndarray:
         kinds = {type(v).__name__ for v in given if not isinstance(v, str)}
         if kinds and (len(kinds) > 1 or any(isinstance(v, str) or v is None or v != v for v in given)):
             raise ValueError(
-                f"{name} holds {', '.join(sorted(kinds))} amid other labels: give numbers or strings alone"
+                f"{name} holds {', '.join(sorted(kinds))} among other labels: give only numbers, or only strings"
             )
     return given
 
 
 def as_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights of n rows, ones where there are none."""
+    """Weights of n rows; ones where none are given."""
     if sample_weight is None:
         return np.ones(n)
     w = np.asarray(sample_weight, dtype=np.float64)
@@ -198,6 +198,15 @@ class Variation(NamedTuple):
         The labels, sorted.
     centers : ndarray of shape (K, d)
         The means μ_k; NaN where a cluster has no observed cell of a column.
+
+    Examples
+    --------
+    >>> from unmix.validate import variation
+    >>> found = variation([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1])
+    >>> found.within, found.between, found.total
+    (1.0, 25.0, 26.0)
+    >>> found.centers.ravel().tolist()
+    [1.0, 11.0]
     """
 
     within: float
@@ -247,7 +256,7 @@ def variation(X: Any, labels: Any, *, sample_weight: Any = None) -> Variation:
     K, d = len(g.names), source.d
     counts, sums, shift = np.zeros((K, d)), np.zeros((K, d)), None
     for x, observed, code, w in _cells(source, g):
-        if shift is None:  # sums about a point amid the rows: so they do not cancel
+        if shift is None:  # sums about a point among the rows, so that they do not cancel
             shift = x.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         picked = _members(code, w, K)
         counts += picked @ observed
@@ -313,6 +322,6 @@ def _davies_bouldin(centers: np.ndarray, spread: np.ndarray) -> float:
     distance = nan_euclidean_distances(centers)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (spread[:, None] + spread) / distance
-    ratio[(distance == 0) | np.isnan(distance)] = np.inf  # centres that nothing tells apart
+    ratio[(distance == 0) | np.isnan(distance)] = np.inf  # centres that coincide
     np.fill_diagonal(ratio, -np.inf)
     return float(ratio.max(axis=1).mean())

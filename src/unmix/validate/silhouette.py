@@ -25,7 +25,7 @@ from unmix.engine.sample import generator
 from unmix.engine.sources import Source, as_source
 from unmix.validate.clusterings import Groups, blocks, groups, seed_of
 
-LEAST = 64  # rows per cluster from which whole panels for each are worth it
+PANEL_ROWS = 64  # per cluster, from which whole panels for each are worth it
 CHUNK = 512  # rows that are scored at a time by one thread
 CELLS = 1 << 21  # distances that a thread holds at a time, where they are not summed as they come
 
@@ -45,6 +45,15 @@ class Silhouette(NamedTuple):
         The mean over the (sampled) rows of each cluster, NaN where none was drawn.
     per_row : ndarray of shape (n,) or None
         Each row's silhouette, NaN for rows that were not drawn or weigh nothing; None unless asked for.
+
+    Examples
+    --------
+    >>> from unmix.validate import silhouette
+    >>> found = silhouette([[0.0], [1.0], [9.0], [10.0]], [0, 0, 1, 1], per_row=True)
+    >>> found.per_cluster.round(2).tolist()
+    [0.89, 0.89]
+    >>> found.per_row.round(2).tolist()
+    [0.89, 0.88, 0.88, 0.89]
     """
 
     score: float
@@ -91,7 +100,7 @@ def silhouette(
     metric : str or callable, default="euclidean"
         Any metric of `sklearn.metrics.pairwise_distances`; "precomputed" for an n × n matrix X.
     sample : int, optional
-        Score so many rows, drawn at random, each against all rows: so the mean is unbiased, and `se` says how sure it
+        Score this many rows, drawn at random, each against all rows: so the mean is unbiased, and `se` says how sure it
         is. All rows by default.
     random_state : int, Generator, RandomState or None
         For the sample.
@@ -180,7 +189,7 @@ def _silhouettes(source: Source, g: Groups, metric: Any, rows: np.ndarray, exact
     K, budget = len(g.names), get_config().budget
     with one_blas_thread:
         need = 16 * (len(rows) + 16 * K) * (K + source.d)
-        if fused and exact and source.in_memory and len(rows) >= LEAST * K and need <= budget:
+        if fused and exact and source.in_memory and len(rows) >= PANEL_ROWS * K and need <= budget:
             return _both_ways(source.whole(), g, rows, scale)
         return _one_way(source, g, rows, metric, fused, scale, max(CHUNK, budget // (32 * (K + source.d))))
 
@@ -249,7 +258,7 @@ def _mapped(f: Callable[[Any], Any], items: list[Any]) -> None:
 
 
 def _look(source: Source, metric: Any) -> tuple[bool, float]:
-    """Whether cells are missing, and the largest number; raises where a cell is none that the metric can take."""
+    """Whether cells are missing, and the largest number; raises where the metric cannot take a cell."""
     takes = metric in ("euclidean", "l2", "nan_euclidean")
     rules = Rules(takes, metric == "precomputed", f"silhouette with metric={metric!r}", None)
     missing, largest = False, 0.0

@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import get_tags
 from threadpoolctl import ThreadpoolController
 
 from unmix.engine.config import config, cores, get_config
 from unmix.engine.runners import one_blas_thread
 from unmix.engine.sample import generator
 from unmix.engine.sources import Source, as_source
+from unmix.model.adapter import adapt, pairwise
+from unmix.model.capabilities import Groups
 from unmix.validate.clusterings import clustering_distance, deviations, seed_of
 
-SHARE = 0.8  # of the rows in each subsample, where pairs of them are compared
+SUBSAMPLE_SHARE = 0.8  # of the rows, where pairs of subsamples are compared
 SHUFFLES = 5  # of the labels of each comparison, for the value that chance gives
 
 
@@ -49,9 +50,19 @@ class Stability(NamedTuple):
     adjusted : float
         1 − r / r_shuffled: lower than `score` where clusters are of unequal size.
     n_clusters : int
-        K, the most clusters that were found.
+        K, the largest number of clusters found.
     runs : ndarray
         r of each split ("transfer"), or of each pair (i, j), i < j, of perturbations ("pairs").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unmix
+    >>> from unmix.validate import stability
+    >>> X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
+    >>> found = stability(unmix.KMeans(2), X, n=4, random_state=0)
+    >>> found.score, found.r_rand, len(found.runs)
+    (1.0, 0.5, 6)
     """
 
     score: float
@@ -91,9 +102,9 @@ def stability(
     n : int, default=20
         Perturbed data sets, or splits.
     fraction : float, optional
-        Share of the rows in each subsample (0.8; all of them where `noise` is given) or half (0.5, which is the most).
+        Share of the rows in each subsample (0.8; all of them where `noise` is given) or half (0.5, the maximum).
     noise : float, optional
-        For "pairs": add normal noise of so many standard deviations of each column.
+        For "pairs": add normal noise of this many standard deviations of each column.
     random_state : int, Generator, RandomState or None
         For the perturbations and the models.
     n_jobs : int, optional
@@ -134,12 +145,14 @@ def stability(
     for i, j in combinations(range(n), 2):
         both, at, other = np.intersect1d(found[i][0], found[j][0], assume_unique=True, return_indices=True)
         if not len(both):
-            raise ValueError(f"fraction={fraction!r} of {source.n} rows: two subsamples share no row; give more")
+            raise ValueError(
+                f"fraction={fraction!r} of {source.n} rows: two subsamples share no row; give a larger fraction"
+            )
         a, b = found[i][1][at], found[j][1][other]
         distances[i, j] = distances[j, i] = clustering_distance(a, b)
         chances.append(clustering_distance(a, generator(seed, "shuffle", i * n + j).permutation(b)))
     pairs = distances[np.triu_indices(n, 1)]
-    r_se = float("nan")  # a single pair does not tell
+    r_se = float("nan")  # a single pair has no standard error
     if n > 2:
         without = (pairs.sum() - distances.sum(axis=0)) / ((n - 1) * (n - 2) / 2)
         r_se = float(np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum()))
@@ -147,7 +160,7 @@ def stability(
 
 
 def _check(model: Any, source: Source, method: str, n: Any, fraction: Any, noise: Any) -> float:
-    if not hasattr(model, "predict") and not hasattr(model, "fit_predict"):
+    if not isinstance(adapt(model), Groups):
         raise TypeError(f"{type(model).__name__} has neither predict nor fit_predict: give a model that labels rows")
     if method not in ("pairs", "transfer"):
         raise ValueError(f"method={method!r}: choose 'pairs' or 'transfer'")
@@ -157,26 +170,27 @@ def _check(model: Any, source: Source, method: str, n: Any, fraction: Any, noise
         raise ValueError(f"X has {source.n} rows: stability needs at least 4")
     most = 0.5 if method == "transfer" else 1.0
     if fraction is None:
-        fraction = 0.5 if method == "transfer" else SHARE if noise is None else 1.0
+        fraction = 0.5 if method == "transfer" else SUBSAMPLE_SHARE if noise is None else 1.0
     if not 0 < fraction <= most:
         raise ValueError(f"fraction={fraction!r}: give a share of the rows above 0 and at most {most} for {method!r}")
     if noise is not None and method == "transfer":
         raise ValueError(f"noise={noise!r} is for method='pairs': 'transfer' perturbs by splitting the rows")
     if noise is not None and not (0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}: give a share of each column's standard deviation, 0 or more")
-    init: Any = getattr(model, "init", "")
-    if np.ndim(init) == 1:
+    if np.ndim(model.get_params(deep=False).get("init", "")) == 1:
         name = type(model).__name__
-        raise ValueError(f"init of {name} belongs to rows of X, and subsamples have others: give a start by name")
-    if _pairwise(model):
+        raise ValueError(f"init of {name} refers to rows of X, and subsamples have other rows: give init by name")
+    if pairwise(model):
         name = type(model).__name__
         if source.n != source.d:
             raise ValueError(
                 f"{name} takes a precomputed matrix of all pairs of rows, but X is {source.n} × {source.d}"
             )
         if noise is not None:
-            raise ValueError(f"noise={noise!r} would make no matrix of pairs of rows for {name}: leave it out")
-        if method == "transfer" and not hasattr(model, "predict"):
+            raise ValueError(
+                f"noise={noise!r} cannot be added to the matrix of pairs of rows that {name} takes: leave it out"
+            )
+        if method == "transfer" and not adapt(model).labels_new_rows:
             raise ValueError(f"{name} has no predict, and a precomputed matrix has no centres: take method='pairs'")
     if noise is not None and source.sparse:
         raise ValueError("noise would fill a sparse X: leave noise out (subsamples), or pass a dense X")
@@ -207,15 +221,10 @@ def _run(f: Callable[[int], Any], n: int, n_jobs: int | None) -> list[Any]:
                     t.cancel()
 
 
-def _pairwise(model: Any) -> bool:
-    """Whether X is not rows but what each pair of rows has to do with each other."""
-    return get_tags(model).input_tags.pairwise or getattr(model, "metric", None) == "precomputed"
-
-
 def _cut(model: Any, source: Source, rows: np.ndarray, fitted: np.ndarray) -> Any:
     """Some rows; of a matrix of pairs with the columns of the rows that a model is fitted to."""
     x = source.take(rows)
-    return x[:, fitted] if _pairwise(model) else x
+    return x[:, fitted] if pairwise(model) else x
 
 
 def _fitted(model: Any, x: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
@@ -223,14 +232,15 @@ def _fitted(model: Any, x: Any, rng: np.random.Generator) -> tuple[Any, np.ndarr
     own = clone(model)
     names = sorted(k for k in own.get_params() if k == "random_state" or k.endswith("__random_state"))
     own.set_params(**{k: int(rng.integers(2**31 - 1)) for k in names})
-    if hasattr(own, "predict"):
-        return own.fit(x), np.asarray(own.predict(x))
-    return own, np.asarray(own.fit_predict(x))
+    fitted = adapt(own)
+    if fitted.labels_new_rows:
+        return fitted.fit(x), np.asarray(fitted.predict(x))
+    return fitted, np.asarray(fitted.fit_predict(x))
 
 
 def _classify(model: Any, x: Any, labels: np.ndarray, new: Any) -> np.ndarray:
-    """φ: what a clustering of x says of new rows."""
-    if hasattr(model, "predict"):
+    """φ: what a clustering of x says about new rows."""
+    if model.labels_new_rows:
         return np.asarray(model.predict(new))
     every = np.unique(labels)
     names = every[[name != -1 for name in every.tolist()]] if _count(labels) else every  # noise has no centre
@@ -247,7 +257,7 @@ def _transfer(model: Any, source: Source, size: int, seed: int, i: int) -> tuple
     fits = [_fitted(model, x, rng) for x in halves]
     r, chance = 0.0, 0.0
     for a, b in ((0, 1), (1, 0)):
-        new = _cut(model, source, rows[b], rows[a]) if _pairwise(model) else halves[b]
+        new = _cut(model, source, rows[b], rows[a]) if pairwise(model) else halves[b]
         said, own = _classify(fits[a][0], halves[a], fits[a][1], new), fits[b][1]
         r += clustering_distance(own, said) / 2
         chance += float(np.mean([clustering_distance(own, rng.permutation(said)) for _ in range(SHUFFLES)])) / 2

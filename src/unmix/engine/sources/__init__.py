@@ -1,4 +1,4 @@
-"""Sources turn any input into random access of rows; `as_source` is the one door.
+"""Sources turn any input into random access of rows; `as_source` is the one entry point.
 
 ========================================================  ===========================================================
 input                                                     what is held
@@ -20,6 +20,9 @@ dask.array, dask.dataframe                                the collection
 Columns must be numbers: integers, floats, decimals, truth values, categories of these. A null is NaN. float32 and
 float16 give float32, everything else float64. In a CSV file the first line is the header unless all of it is numbers,
 and empty cells, `?`, `NA`, `null` and their like are missing values.
+
+An entry that a sparse matrix does not hold is zero, unless the source says that it was not observed
+(`as_source(X, absent="unobserved")`, `triples`).
 """
 
 from __future__ import annotations
@@ -39,18 +42,41 @@ __all__ = ["Source", "as_source"]
 KNOWN = (".npy", ".npz", ".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".feather", ".arrow", ".zarr")
 
 
-def as_source(X: Any, *, columns: Columns | None = None) -> Source:
-    """The rows of X, whatever X is.
+def as_source(X: Any, *, columns: Columns | None = None, absent: str | None = None) -> Source:
+    """Rows of X, whatever X is.
 
     Parameters
     ----------
     X : array, sparse matrix, data frame, Arrow table, path, function or Dask collection
-        See the table above.
+        See the table in the documentation of `unmix.engine.sources`.
     columns : list of str or int, optional
         The columns to read, by name or position; all of them by default.
+    absent : {"zero", "unobserved"}, optional
+        What an entry that a sparse X does not hold means; zero by default. Dense rows hold every entry (and NaN is
+        not observed), so this changes nothing for them.
+
+    Returns
+    -------
+    source : Source
+        What every model takes in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import as_source
+    >>> source = as_source(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), columns=[1])
+    >>> source.n, source.d
+    (3, 1)
+    >>> source.read(1, 3)
+    array([[4.],
+           [6.]])
     """
-    if isinstance(X, Source):
-        return X
+    source = X if isinstance(X, Source) else source_of(X, columns)
+    return source if absent is None else source.reading(absent)
+
+
+def source_of(X: Any, columns: Columns | None) -> Source:
+    """The source for an X that is not one yet."""
     if isinstance(X, np.matrix):
         raise TypeError("np.matrix is not supported. Please convert to a numpy array with np.asarray.")
     if isinstance(X, np.ndarray):
@@ -69,7 +95,7 @@ def as_source(X: Any, *, columns: Columns | None = None) -> Source:
 
 
 def object_source(X: Any, columns: Columns | None) -> Source:
-    """Everything that is neither NumPy, SciPy, Dask nor a path: found out by what it can do."""
+    """Everything that is neither NumPy, SciPy, Dask nor a path: told apart by what it can do."""
     if not callable(X) or hasattr(X, "shape"):
         if package(X) not in ("builtins", "zarr", "h5py"):
             from unmix.engine.sources.arrow import frame_source

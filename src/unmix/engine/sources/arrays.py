@@ -94,11 +94,16 @@ class Slabs(Sequential):
 
 
 class Csr(Source):
-    """A sparse matrix as CSR; rows are views of its arrays. Other formats are converted once."""
+    """A sparse matrix as CSR; rows are views of its arrays. Other formats are converted once.
+
+    Explicit zeros are kept. Entries for the same cell are added up, as SciPy does, unless absent entries were not
+    observed: the sum of two ratings is not a rating.
+    """
 
     kind = "csr"
     sparse = True
     in_memory = True
+    doubt = ""  # why the entries cannot be read as what was observed
 
     def __init__(self, x: Any, columns: Columns | None = None, path: str = "") -> None:
         if x.ndim != 2:
@@ -106,12 +111,15 @@ class Csr(Source):
         check_kind(x.dtype)
         columns = choose(columns, None, x.shape[1])
         csr = sp.csr_array(x)
+        lost = x.nnz - csr.nnz
         if columns is not None:
             csr = sp.csr_array(csr[:, columns])
         csr.check_format(full_check=True)  # compiled loops go through these indices unchecked
         if not csr.has_canonical_format:
-            csr = csr.copy()
+            csr, lost = csr.copy(), lost + csr.nnz
             csr.sum_duplicates()
+            lost -= csr.nnz
+        self.doubt = doubt(x, lost)
         self.x, self.names = csr, None
         self.n, self.d = csr.shape
         check_shape(self.n, self.d, path)
@@ -121,6 +129,12 @@ class Csr(Source):
     def nbytes(self) -> int:
         """Bytes of values, column indices and row pointers."""
         return int(self.x.nnz * self.dtype.itemsize + self.x.indices.nbytes + self.x.indptr.nbytes)
+
+    def reading(self, absent: str) -> Source:
+        """The same rows; refused where the matrix does not tell what was observed."""
+        if absent == "unobserved" and self.doubt:
+            raise ValueError(f"X cannot be read with absent='unobserved': {self.doubt}")
+        return super().reading(absent)
 
     def _read(self, start: int, stop: int) -> Any:
         ptr = self.x.indptr[start : stop + 1]
@@ -137,6 +151,27 @@ class Csr(Source):
         if self.x.dtype != self.dtype:
             self.check_budget(budget)
         return self.x.astype(self.dtype, copy=False)
+
+
+def doubt(x: Any, lost: int) -> str:
+    """Why a sparse matrix that lost entries on the way to CSR does not tell what was observed; "" where it does."""
+    if x.format in ("bsr", "dia"):
+        return f"its format, {x.format.upper()}, also stores cells that were never set; pass CSR, CSC or COO"
+    return twice(*x.tocoo().coords) if lost else ""
+
+
+def twice(row: np.ndarray, column: np.ndarray, rows: Any = None, columns: Any = None) -> str:
+    """What to say about the first cell that occurs more than once; "" if there is none."""
+    order = np.lexsort([column, row])
+    again = np.flatnonzero((np.diff(row[order]) == 0) & (np.diff(column[order]) == 0))
+    if not len(again):
+        return ""
+    i, j = (at[order[again[0]]] for at in (row, column))
+    i, j = i if rows is None else rows[i], j if columns is None else columns[j]
+    return (
+        f"row {i}, column {j} occurs more than once; keep one entry per cell, or merge them by "
+        "unmix.triples(row, column, value, duplicates='mean'), 'sum' or 'last'"
+    )
 
 
 def csr_of(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:

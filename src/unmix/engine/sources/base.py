@@ -7,6 +7,7 @@ come in to the rows asked for, and holds one piece at a time.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 import threading
@@ -25,7 +26,7 @@ PIECE = 4 << 20  # bytes of rows held at a time by sources that read in pieces
 
 
 class Source:
-    """Rows of a matrix, wherever it lies.
+    """Rows of a matrix, wherever it is stored.
 
     Attributes
     ----------
@@ -35,6 +36,9 @@ class Source:
         Of what `read` returns: float32 where the data are float32 or float16, float64 otherwise.
     sparse : bool
         Whether `read` returns `csr_array` rather than a C-contiguous `ndarray`.
+    absent : str
+        What an entry that CSR rows do not hold means: "zero", or "unobserved" (an explicit zero is then a value, and
+        a stored NaN the same as no entry).
     names : list of str or None
         Column names.
     in_memory : bool
@@ -48,6 +52,7 @@ class Source:
     d: int
     dtype: np.dtype[Any]
     sparse: bool = False
+    absent: str = "zero"
     names: list[str] | None = None
     in_memory: bool = False
     sequential: bool = False
@@ -97,6 +102,16 @@ class Source:
                 f"budget is {human(budget)}; raise the budget, use fewer rows or columns (columns=[…]), store "
                 "them as float32, or choose a model that reads the rows in blocks"
             )
+
+    def reading(self, absent: str) -> Source:
+        """The same rows, where an entry that they do not hold means `absent`; dense rows hold every entry."""
+        if absent not in ("zero", "unobserved"):
+            raise ValueError(f"absent={absent!r}: an entry that X does not hold is 'zero' or 'unobserved'")
+        if not self.sparse or self.absent == absent:
+            return self
+        out = copy.copy(self)
+        out.absent = absent
+        return out
 
     def fingerprint(self) -> str:
         """A cheap identity, so that no checkpoint is resumed on other data: kind, shape, dtype, names, a few rows."""
@@ -182,7 +197,7 @@ class Cursor:
 class Sequential(Source):
     """Data that come in pieces, each cheap only as a whole.
 
-    A kind of such data says where reading can begin (`_origin`) and what comes from there on (`_pieces`). Readers that
+    A subclass says where reading can begin (`_origin`) and what comes from there on (`_pieces`). Readers that
     go on where an earlier `read` stopped continue it, so that reading row after row decodes every piece once.
     """
 
@@ -212,7 +227,9 @@ class Sequential(Source):
         return sp.csr_array(x, dtype=self.dtype) if self.sparse else np.ascontiguousarray(x, dtype=self.dtype)
 
     def _ended(self, at: int) -> Exception:
-        return ValueError(f"the data ended after {at} rows where {self.n} were expected; did they change meanwhile?")
+        return ValueError(
+            f"the data ended after {at} rows where {self.n} were expected; did they change in the meantime?"
+        )
 
     def _read(self, start: int, stop: int) -> Any:
         cursor = self._claim(start)
@@ -313,10 +330,10 @@ def choose(columns: Columns | str | int | None, names: list[str] | None, d: int)
         if names.count(str(c)) != 1:
             near = difflib.get_close_matches(str(c), names, n=3) or names[:8]
             state = "is there more than once, so give its position" if c in names else "is not there"
-            raise ValueError(f"columns={c!r}: a column of that name {state}; near names are {', '.join(near)}")
+            raise ValueError(f"columns={c!r}: a column of that name {state}; similar names are {', '.join(near)}")
         picked.append(names.index(str(c)))
     if not picked or len(set(picked)) < len(picked):
-        raise ValueError(f"columns={list(columns)!r}: name at least one column, and none of them twice")
+        raise ValueError(f"columns={list(columns)!r}: name at least one column, and no column twice")
     return picked
 
 

@@ -36,7 +36,7 @@ class Batches(Sequential):
 
 
 class Parquet(Batches):
-    """Parquet files. The footers say where each row group begins; reading begins there and goes on batch by batch.
+    """Parquet files. The footers say where each row group begins; reading begins there and continues batch by batch.
 
     Pre-buffering is off and columns are read through small buffers, so that what is held is one batch and, of each
     column, a page or two and its dictionary (some 3 MiB at most), however large the row groups are.
@@ -158,7 +158,7 @@ def check_same(first: Any, other: Any, names: list[str], path: str, other_path: 
     missing = [n for n in names if n not in other.names]
     extra = [n for n in other.names if n not in first.names]
     if missing or (extra and len(names) == len(first.names)):
-        told = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(extra)} besides"] * bool(extra)
+        told = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"also has {', '.join(extra)}"] * bool(extra)
         raise ValueError(
             f"the files of a Parquet folder must have the same columns, but {other_path} {' and '.join(told)}, "
             f"compared with {path}; choose columns that all of them have with columns=[…], or read the files one by one"

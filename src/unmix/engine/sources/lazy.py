@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from unmix.engine.sources.arrays import check_kind
 from unmix.engine.sources.arrow import frame_names
-from unmix.engine.sources.base import PIECE, Columns, Sequential, check_shape, choose, float_type, not_a_number
+from unmix.engine.sources.base import PIECE, Columns, Sequential, Source, check_shape, choose, float_type, not_a_number
 
 
 class Lazy(Sequential):
@@ -42,6 +42,14 @@ class Lazy(Sequential):
         self.dtype = float_type([collection.dtype])
         self.collection = collection if collection.dtype == self.dtype else collection.astype(self.dtype)
         self.edges = [0, *accumulate(int(c) for c in collection.chunks[0])]
+
+    def reading(self, absent: str) -> Source:
+        """The same rows; chunks that do not tell what was observed are refused when they are computed."""
+        out = super().reading(absent)
+        if out is not self and absent == "unobserved":
+            x = self.collection
+            out.collection = x.map_blocks(chunk_entries, dtype=x.dtype, meta=x._meta)  # type: ignore[attr-defined]
+        return out
 
     def _read(self, start: int, stop: int) -> Any:
         return self._rows([self.collection[start:stop].compute()], start)
@@ -103,6 +111,19 @@ def dask_frame(x: Any, columns: Columns | None) -> Lazy:
         if k
     ]
     return Lazy(da.concatenate(parts), names)
+
+
+def chunk_entries(x: Any, block_info: Any = None) -> Any:
+    """One sparse chunk as CSR, where absent entries were not observed."""
+    from unmix.engine.sources import as_source
+
+    if not x.shape[0]:
+        return x
+    try:
+        return as_source(x, absent="unobserved").whole()
+    except ValueError as e:
+        start = block_info[0]["array-location"][0][0]
+        raise ValueError(f"in the chunk that begins with row {start}: {e}") from e
 
 
 def partition_rows(frame: Any, dtype: np.dtype[Any], start: int) -> np.ndarray:

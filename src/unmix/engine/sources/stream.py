@@ -28,9 +28,9 @@ class Factory(Sequential):
         self.factory, self.columns = factory, columns
         self.n, self.d = 0, -1
         dtypes = set()
-        for rows, names in self._blocks():
+        for rows, names, absent in self._blocks():
             if self.d < 0:
-                self.d, self.sparse, self.names = rows.shape[1], sp.issparse(rows), names
+                self.d, self.sparse, self.names, self.absent = rows.shape[1], sp.issparse(rows), names, absent
             self.n += rows.shape[0]
             dtypes.add(rows.dtype)
         if self.d < 0:
@@ -41,8 +41,8 @@ class Factory(Sequential):
         check_shape(self.n, self.d)
         self.dtype = float_type(dtypes)
 
-    def _blocks(self) -> Iterator[tuple[Any, list[str] | None]]:
-        """Every block with at least one row, and its column names."""
+    def _blocks(self) -> Iterator[tuple[Any, list[str] | None, str]]:
+        """Every block with at least one row, its column names and what its absent entries mean."""
         from unmix.engine.sources import as_source
 
         blocks = self.factory()
@@ -57,7 +57,7 @@ class Factory(Sequential):
             if shape is not None and len(shape) == 2 and shape[0] == 0:
                 continue
             try:
-                source = as_source(block, columns=self.columns)
+                source = as_source(block, columns=self.columns, absent=None if self.absent == "zero" else self.absent)
             except (TypeError, ValueError) as e:
                 raise type(e)(f"block {i} of the iterator: {e}") from e
             if self.d >= 0 and (source.d != self.d or source.sparse != self.sparse):
@@ -70,10 +70,10 @@ class Factory(Sequential):
                     f"block {i} of the iterator has columns {source.names}, the blocks before it {self.names}; "
                     "all must have the same columns in the same order"
                 )
-            yield source.whole(), source.names
+            yield source.whole(), source.names, source.absent
 
     def _pieces(self, origin: int) -> Iterator[Any]:
-        for rows, _ in self._blocks():
+        for rows, _, _ in self._blocks():
             yield rows
 
     def _cut(self, piece: Any, a: int, b: int) -> Any:

@@ -23,7 +23,7 @@ from unmix.engine.sources.base import Columns, Sequential, Source, check_shape, 
 
 CHUNK = 1 << 20  # bytes between two entries of the index
 MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "<NA>", "None")
-LONGEST = 1 << 26  # bytes that a row may have
+ROW_BYTES_LIMIT = 1 << 26
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
@@ -121,7 +121,7 @@ class Csv(Source):
             f.seek(self.offsets[i])
             data = np.frombuffer(f.read(self.offsets[j] - self.offsets[i]), np.uint8)
         if len(data) < self.offsets[j] - self.offsets[i]:
-            raise truncated(self.path, "it has become shorter since it was opened")
+            raise truncated(self.path, "it has shrunk since it was opened")
         ends = line_ends(data, self.dialect.quoted, True)
         a, b = start - self.counts[i], stop - self.counts[i]
         if len(ends) < b:
@@ -221,10 +221,10 @@ def index(f: Any, begin: int, quoted: bool, path: str) -> tuple[list[int], list[
             counts.append(counts[-1] + len(ends))
             data = data[ends[-1] :]
         rest = data.tobytes()
-        if len(rest) > LONGEST:
+        if len(rest) > ROW_BYTES_LIMIT:
             raise ValueError(
-                f"{path}: row {counts[-1]} is longer than {human(LONGEST)}; a quote that is not closed makes all that "
-                "follows one value"
+                f"{path}: row {counts[-1]} is longer than {human(ROW_BYTES_LIMIT)}; an unclosed quote makes everything "
+                "after it one value"
             )
     if rest:
         offsets.append(at + len(rest))

@@ -13,14 +13,15 @@ Factor analysis is this model; probabilistic PCA is this model with one ψ for a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmix.engine.block import Block, Local
-from unmix.engine.moments import Moments, is_sparse
+from unmix.maths.distances import dense
+from unmix.maths.moments import Moments
 
-CHUNK = 1 << 19  # numbers in a k×k×rows array: about 4 MiB
+CHUNK_NUMBERS = 1 << 19  # in a k×k×rows array: about 4 MiB
 
 
 class Loadings(NamedTuple):
@@ -59,7 +60,7 @@ class Posterior(NamedTuple):
 
 
 def posterior(U: Loadings, x: np.ndarray, observed: np.ndarray | None) -> Posterior:
-    """What the observed cells of each row say of its z; the k×k systems of all rows at once, in float64."""
+    """What the observed cells of each row say about its z; the k×k systems of all rows at once, in float64."""
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
     k = len(W)
     xc = (x - U.mean).astype(np.float64)
@@ -95,51 +96,58 @@ def inverse_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return H, 2.0 * np.log(diagonal).sum(axis=0)
 
 
-def chunks(b: Block, k: int) -> list[Block]:
-    """The block in pieces whose k×k systems fit the cache."""
-    n, step = b.x.shape[0], max(64, CHUNK // max(1, k * k))
-    cuts = [slice(i, i + step) for i in range(0, n, step)]
-    x = b.x.toarray() if is_sparse(b.x) else b.x
-    return [
-        Block(x[c], None if b.w is None else b.w[c], None, None if b.observed is None else b.observed[c]) for c in cuts
-    ]
+def chunks(n: int, k: int) -> Iterator[slice]:
+    """Rows in pieces whose k×k systems fit the cache."""
+    step = max(64, CHUNK_NUMBERS // max(1, k * k))
+    return (slice(i, i + step) for i in range(0, n, step))
 
 
-def local(U: Loadings, b: Block) -> Local:
-    """z, the statistics A, B, C, N about the origin U.shift, and −log p of the observed cells."""
+def infer(U: Loadings, x: Any, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """E[z | x_o] and −log p(x_o) of each row, in float64."""
+    x = dense(x)
+    found = [posterior(U, x[c], None if observed is None else observed[c]) for c in chunks(len(x), len(U.loadings))]
+    return np.concatenate([p.mean.T for p in found]), np.concatenate([p.loss for p in found])
+
+
+def expect(U: Loadings, x: Any, w: np.ndarray | None, observed: np.ndarray | None) -> tuple[Cells, float]:
+    """The statistics A, B, C, N about the origin U.shift, and −log p of the observed cells."""
+    x = dense(x)
     k, d = U.loadings.shape
     i, j = np.tril_indices(k + 1)
     second, latent = np.zeros((len(i), d)), np.zeros(len(i))
     cross, square = np.zeros((k + 1, d)), np.zeros(d)
-    loss, z = 0.0, []
-    for c in chunks(b, k):
-        p = posterior(U, c.x, c.observed)
-        n = len(c.x)
-        w = np.ones(n) if c.w is None else c.w
+    loss = 0.0
+    for c in chunks(len(x), k):
+        seen = None if observed is None else observed[c]
+        p = posterior(U, x[c], seen)
+        n = len(p.loss)
+        weight = np.ones(n) if w is None else w[c]
         one = np.vstack([p.mean, np.ones((1, n))])
         E = one[i] * one[j]
         inner = i < k
         E[inner] += np.einsum("pan,pan->an", p.half[:, i[inner]], p.half[:, j[inner]])
-        E *= w
-        if c.observed is None:
+        E *= weight
+        if seen is None:
             total = E.sum(axis=1)
             second += total[:, None]
             latent += total
         else:
-            second += E @ c.observed.astype(np.float64)
-            latent += E @ c.observed.any(axis=1)  # a row of which nothing was seen has no say
-        cross += (one * w) @ p.residual
-        square += w @ (p.residual * p.residual)
-        loss += c.sum(p.loss)
-        z.append(p.mean.T.astype(c.x.dtype))
+            second += E @ seen.astype(np.float64)
+            latent += E @ seen.any(axis=1)  # a row without an observed cell does not count
+        cross += (one * weight) @ p.residual
+        square += weight @ (p.residual * p.residual)
+        loss += float(p.loss.sum() if w is None else weight @ p.loss)
     delta = (U.mean - U.shift).astype(np.float64)  # from the current centre to the fixed origin
     square += delta * (2.0 * cross[k] + delta * second[-1])
     cross += delta * second[i == k]
-    return Local(np.concatenate(z), Cells(second, cross, square, latent), loss)
+    return Cells(second, cross, square, latent), loss
 
 
-def update(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
-    """The expanded M-step; LinAlgError where extrapolated statistics are those of no data."""
+def maximise(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
+    """The expanded M-step, with one ψ for all columns if `isotropic`.
+
+    LinAlgError where extrapolated statistics cannot come from any data.
+    """
     k, d = U.loadings.shape
     A, N = unpack(s.second, k + 1).T, unpack(s.latent, k + 1)
     delta, count = U.mean - U.shift, A[:, k, k]
@@ -163,14 +171,6 @@ def update(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
     return U._replace(mean=U.mean + T[:, k] + a @ W, loadings=np.linalg.cholesky(R).T @ W, noise=noise)
 
 
-def canonical(components: np.ndarray) -> np.ndarray:
-    """Signs that make the largest entry of each row positive."""
-    if components.size == 0:
-        return np.ones(len(components))
-    largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.where(largest < 0, -1.0, 1.0)
-
-
 def unpack(triangle: np.ndarray, k: int) -> np.ndarray:
     """Symmetric k×k matrices from their lower triangles."""
     i, j = np.tril_indices(k)
@@ -179,21 +179,21 @@ def unpack(triangle: np.ndarray, k: int) -> np.ndarray:
     return full
 
 
-def expected_moments(U: Loadings, b: Block) -> Moments:
+def expected_moments(U: Loadings, x: Any, w: np.ndarray | None, observed: np.ndarray) -> Moments:
     """Moments about U.shift that complete rows would have, given the observed cells: E[x | x_o] and Cov[x | x_o]."""
     k, d = U.loadings.shape
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
     n, total, scatter = 0.0, np.zeros(d), np.zeros((d, d))
-    for c in chunks(b, k):
-        p = posterior(U, c.x, c.observed)
-        seen = np.ones(c.x.shape, bool) if c.observed is None else c.observed
-        w = seen.any(axis=1) * (1.0 if c.w is None else c.w)
-        x = np.where(seen, p.residual, p.mean.T @ W)
-        n += w.sum()
-        total += w @ x
-        scatter += (x.T * w) @ x
-        scatter[np.diag_indices(d)] += (w @ ~seen) * noise
-        for h in np.broadcast_to(p.half, (k, k, len(x))):
-            x = np.where(seen, 0.0, h.T @ W)
-            scatter += (x.T * w) @ x
+    for c in chunks(len(x), k):
+        seen = observed[c]
+        p = posterior(U, x[c], seen)
+        weight = seen.any(axis=1) * (1.0 if w is None else w[c])
+        expected = np.where(seen, p.residual, p.mean.T @ W)
+        n += weight.sum()
+        total += weight @ expected
+        scatter += (expected.T * weight) @ expected
+        scatter[np.diag_indices(d)] += (weight @ ~seen) * noise
+        for h in np.broadcast_to(p.half, (k, k, len(seen))):
+            spread = np.where(seen, 0.0, h.T @ W)
+            scatter += (spread.T * weight) @ spread
     return Moments(n, total, scatter).about((U.shift - U.mean).astype(np.float64))

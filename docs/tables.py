@@ -1,0 +1,48 @@
+"""Tables of the pages that say what each model takes and gives, made from the classes.
+
+`python -m docs.tables` writes them between their markers; a test fails where a page and the classes differ.
+"""
+
+import re
+from pathlib import Path
+
+import unmix
+from unmix.model.facts import HEADS, facts
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARKED = re.compile(r"(<!-- (\w+): made by `python -m docs\.tables` -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def models():
+    """A line for each model: ✓ where a fact holds."""
+    lines = [row(["", *HEADS.values()]), "|---|---|" + ":-:|" * (len(HEADS) - 1)]
+    for name, cls in unmix.models().items():
+        finds, *flags = facts(cls)
+        lines += [row([f"`{name}`", finds, *("✓" if flag else "" for flag in flags)])]
+    return "\n".join(lines)
+
+
+def exemptions():
+    """Laws that a model does not keep, and why."""
+    lines = [row(["model", "law", "why it cannot hold"]), "|---|---|---|"]
+    for name, cls in unmix.models().items():
+        lines += [row([f"`{name}`", law, why]) for law, why in cls.exempt.items()]
+    return "\n".join(lines)
+
+
+def row(cells):
+    return "|" + "|".join(f" {c} " if c else " " for c in cells) + "|"
+
+
+TABLES = {"models": models, "exemptions": exemptions}
+
+
+def written(text):
+    """The text of a page with its tables as the classes have them."""
+    return MARKED.sub(lambda m: m[1] + TABLES[m[2]]() + "\n" + m[3], text)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(written(page.read_text()))

@@ -1,0 +1,143 @@
+"""Gaussians with missing cells: moments of what was observed, and what it says about the rest.
+
+One cell given the others, with P = Σ⁻¹ of the observed cells: x_j is N(x_j − (P(x − μ))_j / P_jj, 1/P_jj); of a mixture
+it is the mixture of these with weights ∝ π_k N(rest | k) = π_k N(x | k) / N(x_j | rest, k).
+
+For a Gaussian with precision P, split into observed cells o and hidden cells h:
+
+    E[x_h | x_o] = μ_h + S (x_o − μ_o)          S = −P_hh⁺ P_ho
+    precision of x_o alone  =  P_oo − P_oh P_hh⁺ P_ho
+
+Rows are taken together by their *pattern*, the set of cells that they show: what depends on the pattern alone is
+computed once for each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+COMPLETE_ROWS_PER_COLUMN = 5  # with at least this many, the complete rows alone give the covariance
+
+
+class Whitening(NamedTuple):
+    """y = (x − origin) white;  x = origin + y back;  the distance is (x − u)ᵀ precision (x − u)."""
+
+    origin: np.ndarray
+    white: np.ndarray
+    back: np.ndarray
+    precision: np.ndarray
+
+
+def moments(x: np.ndarray, observed: np.ndarray | None, w: np.ndarray | None, origin: np.ndarray) -> np.ndarray:
+    """Σw, Σw x and Σw x xᵀ about the origin: each over the rows that show both cells, and over the complete rows."""
+    x = x.astype(np.float64) - origin
+    w = (np.ones(len(x)) if w is None else w)[:, None]
+    if observed is None:
+        first = np.repeat((w * x).sum(axis=0)[:, None], len(origin), axis=1)
+        sums = np.stack([np.full_like(first, w.sum()), first, (w * x).T @ x])
+        return np.stack([sums, sums])
+    out = []
+    for seen in (observed, np.repeat(np.all(observed, axis=1, keepdims=True), len(origin), axis=1)):
+        y = np.where(seen, x, 0.0)
+        out.append(np.stack([(seen * w).T @ seen, (y * w).T @ seen, (y * w).T @ y]))
+    return np.stack(out)
+
+
+def mean_and_covariance(origin: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """From `moments`: of the complete rows if they are enough, since they agree with each other; else cell by cell."""
+    enough = sums[1, 0].max() >= COMPLETE_ROWS_PER_COLUMN * len(origin)
+    count, first, second = sums[1 if enough else 0]
+    count = np.maximum(count, 1e-300)
+    first = first / count
+    return origin + np.diagonal(first), second / count - first * first.T
+
+
+def whitening(origin: np.ndarray, sums: np.ndarray) -> Whitening:
+    """From `moments`; directions in which nothing varies are left out."""
+    mean, covariance = mean_and_covariance(origin, sums)
+    value, vector = np.linalg.eigh((covariance + covariance.T) / 2)
+    some = value > len(value) * np.finfo(np.float64).eps * max(value[-1], 1e-300)
+    root, vector = np.sqrt(value[some]), vector[:, some]
+    white, back = vector / root, (vector * root).T
+    if not some.any():
+        white, back = np.zeros((len(value), 1)), np.zeros((1, len(value)))
+    return Whitening(mean, white, back, white @ white.T)
+
+
+def patterns(observed: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The rows of each pattern of observed cells, and the pattern."""
+    kinds, which = np.unique(observed, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel()))
+    return [(order[a:b], seen) for a, b, seen in zip([0, *ends], ends, kinds, strict=False)]
+
+
+def regression(precision: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How missing cells follow the observed ones (Sᵀ), and F with F Fᵀ the precision of the observed cells alone."""
+    P = precision.astype(np.float64)
+    between, hidden = P[np.ix_(seen, ~seen)], P[np.ix_(~seen, ~seen)]
+    slope = -between @ np.linalg.pinv(hidden, hermitian=True) if hidden.size else np.zeros_like(between)
+    alone = P[np.ix_(seen, seen)] + slope @ between.T
+    value, vector = np.linalg.eigh((alone + alone.T) / 2) if alone.size else (np.zeros(0), alone)
+    return slope, vector * np.sqrt(np.maximum(value, 0.0))
+
+
+def expected(
+    x: np.ndarray, observed: np.ndarray, means: np.ndarray, label: np.ndarray, precision: np.ndarray
+) -> np.ndarray:
+    """Rows with their missing cells as the observed ones predict them, by the Gaussian about the row's own mean."""
+    x = x.astype(np.float64)
+    for rows, seen in patterns(observed):
+        slope, _ = regression(precision, seen)
+        u = means[label[rows]]
+        x[np.ix_(rows, ~seen)] = u[:, ~seen] + (x[np.ix_(rows, seen)] - u[:, seen]) @ slope
+    return x
+
+
+def leave_one_out(
+    x: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[x_j | rest] and sd[x_j | rest] of every observed cell; rows with the same cells missing go together.
+
+    Covariances are (K, d, d), or variances (K, d).
+    """
+    expected, deviation = np.full(x.shape, np.nan), np.full(x.shape, np.nan)
+    for rows, seen in patterns(~np.isnan(x)):
+        if not seen.any():
+            continue
+        v = x[np.ix_(rows, seen)]
+        shape = (len(weights), *v.shape)
+        log_rest, centre, variance = np.empty(shape), np.empty(shape), np.empty((len(weights), 1, v.shape[1]))
+        for k, (pi, mu, C) in enumerate(zip(weights, means[:, seen], covariances, strict=True)):
+            P = np.diag(1.0 / C[seen]) if C.ndim == 1 else inverse(C[np.ix_(seen, seen)])
+            away, diagonal = (v - mu) @ P, np.diag(P)
+            variance[k] = 1.0 / diagonal
+            centre[k] = v - away / diagonal
+            log_x = 0.5 * (np.linalg.slogdet(P)[1] - np.einsum("ij,ij->i", away, v - mu))
+            log_rest[k] = np.log(max(pi, 1e-300)) + log_x[:, None] - 0.5 * (np.log(diagonal) - away**2 / diagonal)
+        r = np.exp(log_rest - logsumexp(log_rest, axis=0))
+        mean = (r * centre).sum(axis=0)
+        expected[np.ix_(rows, seen)] = mean
+        deviation[np.ix_(rows, seen)] = np.sqrt((r * (variance + (centre - mean) ** 2)).sum(axis=0))
+    return expected, deviation
+
+
+def inverse(C: np.ndarray) -> np.ndarray:
+    """Σ⁻¹; directions of no variance get a little."""
+    variance = np.diag(C)
+    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
+    values, axes = np.linalg.eigh(C / np.outer(scale, scale))
+    axes = axes / scale[:, None]
+    return np.asarray((axes / np.maximum(values, 1e-12 * values[-1])) @ axes.T)
+
+
+def filled(apart: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Rows about their mean, the cells that were not seen replaced by what is expected of them."""
+    out = apart.copy()
+    for i in np.flatnonzero(~seen.all(axis=1)):
+        a, b = seen[i], ~seen[i]
+        out[i, b] = covariance[np.ix_(b, a)] @ np.linalg.lstsq(covariance[np.ix_(a, a)], apart[i, a])[0]
+    return out

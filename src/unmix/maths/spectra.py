@@ -1,0 +1,172 @@
+"""Spectra of covariances: leading axes, of the whole matrix or of its product with a few directions; how many count.
+
+Axes are rows, by falling variance, with canonical signs. Variances are divided by n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from scipy.special import gammaln
+
+from unmix.maths.order import canonical
+
+PARALLEL_DRAWS = 20  # random data sets of parallel analysis
+
+
+# -- from the whole matrix --
+
+
+def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of a covariance, falling and not negative, and their eigenvectors as rows."""
+    d = len(S)
+    if 8 * k <= d and k > 0:
+        values, V = scipy.linalg.eigh(S, subset_by_index=[d - k, d - 1], check_finite=False)
+    else:
+        values, V = np.linalg.eigh(S)
+        values, V = values[d - k :], V[:, d - k :]
+    return np.maximum(values[::-1], 0.0), canonical(V[:, ::-1].T)
+
+
+def whole_axes(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of M, descending, and right singular vectors as rows, from MᵀM."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical(vectors.T[::-1])
+
+
+def dual(gram: np.ndarray, image: Callable[[np.ndarray], np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leading eigenvalues of M Mᵀ, which are those of MᵀM, and their axes; `image` is the product with Mᵀ or c Mᵀ."""
+    values, left = leading(gram, k)
+    # axes of positive variance come out as they are; those of none, as any that are orthogonal
+    return values, scipy.linalg.qr(image(left.T), mode="economic", check_finite=False)[0].T
+
+
+# -- from the product with a few directions: Nyström's approximation Yᵀ (Y Qᵀ)⁺ Y of S, given Y = Q S --
+
+
+def nystrom(Q: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As many eigenvalues and axes as Q has directions; those that S does not have are 0, with any orthogonal axes."""
+    small = Y @ Q.T
+    t, P = np.linalg.eigh((small + small.T) / 2)
+    use = t > max(t[-1], 0.0) * len(Q) * np.finfo(float).eps
+    root = (P[:, use] / np.sqrt(t[use])).T @ Y
+    _, sigma, V = np.linalg.svd(root, full_matrices=False)
+    lost = len(Q) - len(sigma)
+    if lost:
+        V = np.linalg.qr(np.vstack([V, Q]).T)[0].T[: len(Q)]
+        sigma = np.append(sigma, np.zeros(lost))
+    return sigma**2, canonical(V)
+
+
+def leading_axes(Q: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The singular values and axes of `whole_axes` from G = Q MᵀM, by decompositions of small matrices alone."""
+    H = G @ Q.T
+    h, W = np.linalg.eigh(0.5 * (H + H.T))
+    inverse = np.where(h > 1e-14 * max(h[-1], 0.0), 1.0, 0.0) / np.sqrt(np.where(h > 0, h, 1.0))
+    basis, R = np.linalg.qr(G.T)
+    E = R @ (W * inverse)
+    values, vectors = np.linalg.eigh(E @ E.T)
+    return np.sqrt(np.maximum(values[::-1], 0.0)), canonical((basis @ vectors[:, ::-1]).T)
+
+
+# -- rows that are centred implicitly --
+
+
+def centred_operator(x: Any, centre: np.ndarray, half: np.ndarray | None) -> Any:
+    """√w (x − μ) as an operator; x stays as it is."""
+    h = np.ones(x.shape[0]) if half is None else half
+    return scipy.sparse.linalg.LinearOperator(
+        x.shape, dtype=np.float64,
+        matvec=lambda v: h * (x @ v.ravel() - centre @ v.ravel()),
+        rmatvec=lambda u: x.T @ (h * u.ravel()) - centre * (h @ u.ravel()),
+        matmat=lambda v: h[:, None] * (x @ v - centre @ v),
+        rmatmat=lambda u: x.T @ (h[:, None] * u) - np.outer(centre, h @ u),
+    )  # fmt: skip
+
+
+def centred_gram(x: Any, centre: np.ndarray, half: np.ndarray | None) -> np.ndarray:
+    """√w (x − μ)(x − μ)ᵀ √w of CSR or dense rows."""
+    G = x @ x.T
+    G = (G.toarray() if sp.issparse(x) else G).astype(np.float64)
+    g = x @ centre
+    G += float(centre @ centre) - g[:, None] - g
+    return G if half is None else half[:, None] * G * half
+
+
+# -- how many axes count, and what the others have --
+
+
+def rest(total: float, values: np.ndarray, n: float, d: int) -> float:
+    """Mean variance of the directions that were left out: the σ² of probabilistic PCA."""
+    others = min(int(np.ceil(n)), d) - len(values)
+    return max(total - float(values.sum()), 0.0) / others if others > 0 else 0.0
+
+
+def count(wanted: Any, values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, seed: np.ndarray) -> int:
+    """How many axes are `wanted`, of all that there are: a number, a share of the variance, "mle", "parallel" or None.
+
+    `var` are the variances of the columns, n is the number of rows, and the `seed` is that of parallel analysis.
+    """
+    available = min(len(values), int(np.ceil(n)))
+    if wanted is None or isinstance(wanted, Integral):
+        return available if wanted is None else min(int(wanted), available)
+    if wanted == "mle":
+        return minka(values, n)
+    if wanted == "parallel":
+        return parallel(values, V, var, n, np.random.default_rng(seed))
+    share = np.cumsum(values) / max(float(values.sum()), 1e-300)
+    return min(int(np.searchsorted(share, wanted, side="right")) + 1, available)
+
+
+def minka(values: np.ndarray, n: float) -> int:
+    """The number of components of largest evidence (Minka 2001, Laplace's approximation)."""
+    d = len(values)
+    values = np.maximum(values, np.finfo(float).eps * max(float(values[0]), 1e-300))
+    best, best_k = -np.inf, 0
+    for k in range(d):
+        noise = values[k:].mean()
+        shrunk = np.append(values[:k], np.full(d - k, noise))
+        i = np.arange(1, k + 1)
+        halves = (d - i + 1) / 2.0
+        prior = -k * np.log(2.0) + float((gammaln(halves) - halves * np.log(np.pi)).sum())
+        m = d * k - k * (k + 1) / 2.0
+        pairs = np.triu(np.ones((k, d), bool), 1)
+        gaps = (1.0 / shrunk[None, :] - 1.0 / shrunk[:k, None])[pairs] * (values[:k, None] - values[None, :])[pairs]
+        if (gaps <= 0).any():
+            continue
+        curvature = float(np.log(gaps).sum()) + m * np.log(n)
+        fit = -0.5 * n * (float(np.log(values[:k]).sum()) + (d - k) * np.log(noise))
+        evidence = prior + fit + 0.5 * (m + k) * np.log(2 * np.pi) - 0.5 * curvature - 0.5 * k * np.log(n)
+        if evidence > best:
+            best, best_k = evidence, k
+    return best_k
+
+
+def parallel(values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, rng: np.random.Generator) -> int:
+    """How many leading variances exceed the largest that unrelated Gaussian columns show by chance.
+
+    Horn's (1965) parallel analysis with deflation (Dobriban & Owen 2019): the unrelated columns have the variances that
+    the components before leave, so that a strong component does not hide a weaker one.
+    """
+    d, free = len(var), max(int(np.ceil(n)) - 1, 1)
+    left, m = var.copy(), min(free, d)
+    for t, (value, v) in enumerate(zip(values[:m], V, strict=False)):
+        chance = np.empty(PARALLEL_DRAWS)
+        for i in range(PARALLEL_DRAWS):
+            if free >= d:  # Bartlett's factor of a Wishart matrix: no n×d data are drawn
+                A = np.tril(rng.standard_normal((d, d)), -1)
+                A[np.diag_indices(d)] = np.sqrt(rng.chisquare(free - np.arange(d)))
+            else:
+                A = rng.standard_normal((d, free))
+            A *= np.sqrt(left * (m / (m - t)))[:, None]  # what is left lies in m − t dimensions
+            chance[i] = np.linalg.norm(A, 2) ** 2 / n
+        if value <= np.quantile(chance, 0.95):
+            return t
+        left = np.maximum(left - value * v * v, 0.0)
+    return min(m, len(values), len(V))

@@ -1,0 +1,83 @@
+"""The parameter `family` of `Mixture`: as users write it, as families and columns, and as a file holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from unmix.mixture.families import FAMILIES, Family
+
+
+def groups(family: Any, names: Sequence[str] | None) -> list[tuple[Family, list[int] | None]]:
+    """Each family and the numbers of its columns, None for all; `names` are those of all columns, if they have any."""
+    if isinstance(family, (str, Family)):
+        return [(as_family(family), None)]
+    pairs = list(family.items() if isinstance(family, dict) else family)
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f'family={family!r}: give pairs such as [("poisson", [0, 1]), ("gaussian", [2])]')
+    every = [(as_family(f), np.atleast_1d(np.asarray(columns, dtype=object))) for f, columns in pairs]
+    known = [] if names is None else list(names)
+    return [(f, [_number(j, known, family) for j in columns]) for f, columns in every]
+
+
+def _number(column: Any, names: list[str], family: Any) -> int:
+    """The number of a column that was given by number or by name."""
+    if isinstance(column, Integral):
+        return int(column)
+    if column in names:
+        return names.index(column)
+    known = (
+        f"X has the columns {names}" if names else "X has no column names: give column numbers, or pass a data frame"
+    )
+    raise ValueError(f"family={family!r} names the column {column!r}, but {known}")
+
+
+def as_family(f: Any) -> Family:
+    """A family that was given by name, or as it is."""
+    if isinstance(f, Family):
+        return f
+    if f not in FAMILIES:
+        raise ValueError(f"family {f!r}: give one of {', '.join(FAMILIES)}, or a Family")
+    return FAMILIES[f]()
+
+
+def fill(out: np.ndarray, columns: list[int] | None, f: Family, method: str, value: Any) -> None:
+    """Write what a method of a family gave into the family's columns."""
+    wanted = len(out), out.shape[1] if columns is None else len(columns)
+    out[:, slice(None) if columns is None else columns] = shaped(f, method, value, wanted)
+
+
+def shaped(f: Family, method: str, value: Any, wanted: tuple[int, ...]) -> np.ndarray:
+    """What a method of a family gave, if it has the shape that it should have."""
+    if np.shape(value) != wanted:
+        raise ValueError(f"`{method}` of the family {f!r} gave the shape {np.shape(value)}: it should be {wanted}")
+    return np.asarray(value)
+
+
+class Saved(tuple[Any, ...]):
+    """A family of ours as a file holds it, its name and parameters; what is read from the file is the family."""
+
+    _fields = ("name", "parameters")
+
+    @classmethod
+    def _make(cls, items: Any) -> Family:
+        name, parameters = items
+        return FAMILIES[name](**parameters)
+
+
+def saved(family: Any) -> Any:
+    """`family` of names, numbers and lists."""
+    if isinstance(family, Family):
+        name = type(family).__name__.lower()
+        if FAMILIES.get(name) is not type(family):
+            raise ValueError(
+                f"family holds {family!r}, a class of your own, which the file cannot hold: save with joblib.dump"
+            )
+        return Saved((name, vars(family)))
+    if isinstance(family, str):
+        return family
+    pairs = family.items() if isinstance(family, dict) else family
+    return [(saved(f), np.atleast_1d(np.asarray(columns, dtype=object)).tolist()) for f, columns in pairs]

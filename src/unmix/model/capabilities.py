@@ -1,0 +1,269 @@
+"""What may be asked of a model: it derives from the classes below for what it can do, and nothing is guessed.
+
+    Groups         labels of rows                          `predict`, `fit_predict`
+    Memberships    shares of the groups in a row           `predict_proba`
+    Density        log p(x), free parameters               `score_samples`
+    Samples        draws                                   `sample`
+    Completes      every other token of a row              `completions`
+    Imputes        a cell given the others of its row      `surprise`
+    Reconstructs   rows rebuilt from their z               `reconstruct`
+    Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
+    PerColumn      parameters that name single columns     `numbered`
+
+Each class has its public methods, what a model must implement for them (the contract), and defaults. A class says that
+its models may be asked; what depends on parameters is an answer of the instance, with a reason in words. `select`,
+`outlier`, `validate` and the command line ask `isinstance(model, Density)`; estimators of other packages come to them
+through `unmix.model.adapter`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from unmix.engine.block import Block
+    from unmix.engine.trace import Fit
+
+
+class Capability:
+    """Something that may be asked of a model."""
+
+
+class Groups(Capability):
+    """Each row belongs to one of some groups.
+
+    Contract: `assign(U, b)`.
+    """
+
+    def assign(self, U: Any, b: Block) -> np.ndarray:
+        """The labels of a block's rows, integers from 0 on. Pure."""
+        raise NotImplementedError
+
+    def predict(self: Any, X: Any) -> np.ndarray:
+        """Return the label of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        return np.asarray(self.rows("assign", X))
+
+    def fit_predict(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit the model and return the rows' labels.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+        """
+        return np.asarray(self.fit(X, y, sample_weight=sample_weight).predict(X))
+
+    @property
+    def kept_labels(self) -> np.ndarray | None:
+        """`labels_` of the rows of the fit, or None where it kept none: rows from a file, online steps."""
+        return vars(self).get("labels_")
+
+    @property
+    def labels_new_rows(self) -> bool:
+        """Whether rows that were not in the fit get labels too."""
+        return True
+
+
+class Memberships(Groups):
+    """Rows belong to groups by shares, which are the rows of `transform`."""
+
+    def predict_proba(self: Any, X: Any) -> np.ndarray:
+        """Return how much each row belongs to each group.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, K)
+        """
+        return np.asarray(self.rows("encode", X))
+
+
+class Density(Capability):
+    """A density of rows.
+
+    Contract: `log_density(U, b)`, `n_parameters()`; `evidence(U, b)` where memberships are not 0 or 1.
+    """
+
+    def log_density(self, U: Any, b: Block) -> np.ndarray:
+        """log p(x) of the observed cells of each row of a block. Pure."""
+        raise NotImplementedError
+
+    def n_parameters(self) -> int:
+        """How many numbers the data could choose."""
+        raise NotImplementedError
+
+    def evidence(self, U: Any, b: Block) -> np.ndarray:
+        """Per row log p(x) and, in a second column, the entropy of its memberships; without one it is 0."""
+        return self.log_density(U, b)[:, None]
+
+    def score_samples(self: Any, X: Any) -> np.ndarray:
+        """Return the log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n,)
+        """
+        return np.asarray(self.rows("log_density", X))
+
+
+class Samples(Capability):
+    """Rows can be drawn from the fitted model.
+
+    Contract: `sample(n_samples)`.
+    """
+
+    null_by_one_part: ClassVar[bool] = False  # whether draws of one part are what rows without groups look like
+
+    def sample(self, n_samples: int = 1) -> Any:
+        """Return rows drawn from the model; of a mixture a pair, the rows and the component of each."""
+        raise NotImplementedError
+
+
+class Completes(Capability):
+    """Of a row of counts, half of the tokens can be predicted from the other half.
+
+    Contract: `completion(U, b)`.
+    """
+
+    def completion(self, U: Any, b: Block) -> np.ndarray:
+        """Per row of a block the log-probability of every other token, given the rest, and how many those are. Pure."""
+        raise NotImplementedError
+
+    def completions(self: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Log-probability of every other token of each row of X, given the rest, and how many those are."""
+        log_p, tokens = self.rows("completion", X).T
+        return log_p, tokens
+
+
+class Gaussians(NamedTuple):
+    """A mixture of K Gaussians in float64."""
+
+    weights: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray  # (K, d, d), or variances (K, d)
+
+    @classmethod
+    def one(cls, mean: Any, covariance: Any) -> Gaussians:
+        """A single Gaussian."""
+        mean, covariance = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
+        return cls(np.ones(1), mean[None], covariance[None])
+
+    @classmethod
+    def of_type(cls, covariance_type: str, weights: Any, means: Any, covariances: Any) -> Gaussians:
+        """A mixture whose covariances are kept as scikit-learn keeps those of a `covariance_type`."""
+        means, C = np.asarray(means, dtype=np.float64), np.asarray(covariances, dtype=np.float64)
+        if covariance_type == "tied":
+            C = np.broadcast_to(C, (len(means), *C.shape))
+        elif covariance_type == "spherical":
+            C = np.broadcast_to(C[:, None], means.shape)
+        return cls(np.asarray(weights, dtype=np.float64), means, C)
+
+
+class Imputes(Capability):
+    """The fitted model says what a cell should be, given the others of its row.
+
+    Contract: `gaussians()` where rows are a mixture of Gaussians, else `surprise(x)`; `why_not()` where it depends on
+    parameters whether the model can tell.
+    """
+
+    signed: ClassVar[bool] = True  # whether `surprise` has a sign, and is in standard deviations; else in nats
+
+    def gaussians(self) -> Gaussians:
+        """The mixture of Gaussians that rows are drawn from."""
+        raise NotImplementedError
+
+    def why_not(self) -> str:
+        """The parameter, as `name=value`, for which this instance cannot tell; "" where it can."""
+        return ""
+
+    def surprise(self, x: np.ndarray) -> np.ndarray:
+        """How strange each observed cell of dense rows is: (x_j − E[x_j | rest]) / sd[x_j | rest], NaN for others."""
+        from unmix.maths.gaussian import leave_one_out
+
+        mean, deviation = leave_one_out(x, *self.gaussians())
+        return np.asarray((x - mean) / deviation)
+
+
+class Reconstructs(Capability):
+    """zU is meant to be x itself, not a membership, a distance or a share of words."""
+
+    def reconstruct(self: Any, X: Any) -> np.ndarray:
+        """What the fitted model makes of each row: zU."""
+        return np.asarray(self.inverse_transform(self.transform(X)))
+
+
+class Space(NamedTuple):
+    """How an instance of a clustering sees rows."""
+
+    metric: Any = "euclidean"  # name of the distance, as scikit-learn has it, or a function; "kernel" in its space
+    squared: bool = True  # the loss is a sum of squared distances
+    pairwise: bool = False  # X is not rows but what each pair of rows has to do with each other
+    clouds: bool = True  # clusters are clouds of the rows as they are, not of directions or in the space of a kernel
+    unknown: str = ""  # why distances of rows to the clusters are not known; "" where they are
+
+
+class Geometry(Capability):
+    """A clustering by a distance or a kernel, whose `transform` or `centers` tell how far rows are from each cluster.
+
+    Contract: `centers()`; the others where rows are not seen by Euclidean distance and the loss is not its squares.
+    """
+
+    @property
+    def space(self) -> Space:
+        """How this instance sees rows."""
+        return Space()
+
+    def centers(self) -> np.ndarray | None:
+        """The fitted centres as rows, or None where centres are not rows."""
+        raise NotImplementedError
+
+    def distances(self, x: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Rows, and the metric in which they are as far apart as for the fitted model; or the distances of all pairs.
+
+        The latter with the metric "precomputed".
+        """
+        return x, self.space.metric
+
+    def dispersion(self, fit: Fit, x: np.ndarray, w: np.ndarray | None) -> float:
+        """What a fit leaves of the distances (or squares) to the centres: its loss; x are some of its rows."""
+        return float(fit.loss)
+
+
+class PerColumn(Capability):
+    """Parameters may name single columns, by number or by name.
+
+    Contract: `numbered(names)`, `per_column()`.
+    """
+
+    def numbered(self, names: Any) -> Any:
+        """A clone that gives columns by number, for rows of these columns that come without names."""
+        raise NotImplementedError
+
+    def per_column(self) -> bool:
+        """Whether parameters of this instance name columns, so that none may be left out of the rows."""
+        raise NotImplementedError

@@ -1,0 +1,82 @@
+"""What a model is given: rows that it takes, columns that it knows, weights that count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight
+
+from unmix.engine.layout import Shape
+from unmix.engine.sources import Source
+
+
+def check_kind(model: Any, source: Any) -> None:
+    """Refuse sparse rows, or a meaning of their absent entries, that the model does not take."""
+    name = type(model).__name__
+    if source.absent == "unobserved" != model.absent:
+        raise ValueError(
+            f"X says that the entries it does not hold were not observed, but {name} reads them as zeros: pass "
+            'dense rows with NaN there, or as_source(X, absent="zero") if they are zeros'
+        )
+    if source.sparse and not model.sparse:
+        raise TypeError(
+            f"Sparse data was passed for X, but {name} needs dense data. Use '.toarray()' to convert it to dense."
+        )
+
+
+def names_of(source: Any) -> np.ndarray | None:
+    """Names of the columns, if they are strings."""
+    names = None if source.names is None else np.asarray(source.names, dtype=object)
+    return None if names is None or not all(isinstance(s, str) for s in names) else names
+
+
+def learn_names(model: Any, source: Any) -> None:
+    """Remember the columns of a fit."""
+    names, model.n_features_in_ = names_of(source), source.d
+    model.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = names
+
+
+def check_names(model: Any, X: Any, source: Any) -> None:
+    """Refuse columns other than those of the fit."""
+    names, known = source.names, model.__dict__.get("feature_names_in_")
+    if not isinstance(X, Source) and (names is None or hasattr(X, "columns")):
+        _check_feature_names(model, X, reset=False)
+    if names is not None and known is not None and list(names) != list(known):
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: got {list(names)[:5]}, "
+            f"expected {list(known)[:5]}"
+        )
+    if source.d != model.n_features_in_:
+        raise ValueError(
+            f"X has {source.d} features, but {type(model).__name__} is expecting {model.n_features_in_} features as "
+            "input: pass the columns that it was fitted on"
+        )
+
+
+def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float]:
+    """Weights of n rows, None where every row counts once, and their sum."""
+    if sample_weight is None:
+        return None, float(n)
+    w = _check_sample_weight(sample_weight, Length(n), dtype=np.float64, ensure_non_negative=True)
+    return None if (w == 1).all() else w, float(w.sum())
+
+
+def shape_of(model: Any, source: Any, weight: float) -> Shape:
+    """What a model may know about the data before the first pass."""
+    absent, names = source.absent == "unobserved", model.__dict__.get("feature_names_in_")
+    memory, nbytes, known = source.in_memory, source.nbytes or 0, None if names is None else tuple(names)
+    return Shape(source.n, source.d, source.dtype, source.sparse, weight, not absent, memory, nbytes, absent, known)
+
+
+class Length:
+    """Stands for X where only its length matters: nothing of a stream is loaded to check the weights."""
+
+    def __init__(self, n: int) -> None:
+        self.shape = (n, 1)
+        self.dtype = np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return self.shape[0]
