@@ -12,6 +12,7 @@ from unmix import as_source, triples
 from unmix.engine.block import Block, Local
 from unmix.engine.rows import Rules
 from unmix.engine.sample import distinct, mean, whole_block
+from unmix.model import fit_together
 
 
 class Parts(NamedTuple):
@@ -292,6 +293,8 @@ def test_entries_for_one_cell_are_added_only_where_absent_is_zero():
                 refuse(S)
     with pytest.raises(ValueError, match=r"block 1 of the iterator: .*row 1, column 2 occurs more than once"):
         Tastes().fit(lambda: iter([sp.csr_array(np.eye(3)), rows]))
+    with pytest.raises(ValueError, match=r"block 1 of the iterator: .*row 1, column 2 occurs more than once"):
+        fit_together([Tastes()], lambda: iter([sp.csr_array(np.eye(3)), rows]), [None], [0])
 
 
 # ---------------------------------------------------------------- rows on their way

@@ -528,7 +528,7 @@ def test_k_means_parallel_takes_what_the_others_take(form):
         X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     if form == "duplicates":
         X, label = np.repeat(X[:4], 50, axis=0), np.repeat(np.arange(4), 50)
-    model = KMeans(4, init="k-means||", random_state=0).fit(sp.csr_array(X) if form == "csr" else X)
+    model = KMeans(4, init="k-means||", n_init=3, random_state=0).fit(sp.csr_array(X) if form == "csr" else X)
     assert adjusted_rand_score(label, model.labels_) > 0.9
 
 
@@ -709,3 +709,21 @@ def test_new_rows_are_looked_at_too():
         model.predict(X + 0.5)
     with pytest.raises(TypeError, match="manhattan"):
         fits("manhattan", X).predict(sp.csr_array(X))
+
+
+def test_k_means_parallel_draws_no_row_that_is_a_candidate_already(monkeypatch):
+    from unmix.cluster._scalable import KMeansParallel
+
+    sizes, update = [], KMeansParallel.update
+
+    def watched(self, U, stats):
+        out = update(self, U, stats)
+        sizes.append(len(out.parts.centers))
+        return out
+
+    monkeypatch.setattr(KMeansParallel, "update", watched)
+    X = np.repeat([[0.0, 0], [1, 1]], 500, axis=0)
+    model = KMeans(2, init="k-means||", random_state=0).fit(X)
+    assert model.inertia_ == 0
+    assert sizes[0] > 1
+    assert len(set(sizes)) == 1  # after the first round every row is at a candidate

@@ -590,3 +590,146 @@ def test_a_file_that_is_no_checkpoint(tmp_path):
         Skewest().fit(X)
     with unmix.config(checkpoint=tmp_path), pytest.raises(ValueError, match="is a folder"):
         Skewest().fit(X)
+
+
+def test_rounds_are_numbered_from_one():
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    for model in (unmix.KMedoids(4, random_state=0), unmix.KernelKMeans(4, random_state=0), unmix.FactorAnalysis(1)):
+        trace = model.fit(X).trace_
+        assert [s.number for s in trace] == list(range(1, len(trace) + 1))
+
+
+def test_a_model_that_a_callback_keeps_does_not_change():
+    class Keep(Tree):
+        kept = None
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "pass" and self.kept is None:
+                self.kept = fitted_estimator
+
+    keep = Keep()
+    model = Skewest(max_iter=5, tol=0, random_state=0).set_callbacks(keep).fit(skewed()[0])
+    assert len(model.trace_) == 5
+    assert len(keep.kept.trace_) == keep.kept.n_iter_ == 1
+
+
+def test_who_stops_a_fit_does_not_wait_for_another_round():
+    steps = []
+
+    class Counted(Walk):
+        def step(self, U, data, rng):
+            steps.append(U)
+            return super().step(U, data, rng)
+
+    class Model_(Walker):
+        def stages(self, shape):
+            return [Counted(self.values)]
+
+    model = Model_((5.0, 4.0, 3.0, 2.0), max_iter=4).set_callbacks(At(3, interrupt)).fit(np.zeros((3, 2)))
+    assert len(steps) == 3
+    assert model.at_ == 2  # the best that was seen
+
+
+def test_a_stop_is_not_forgotten_where_the_fit_begins_anew():
+    class Few:
+        def sizes(self, shape):
+            from unmix.engine.stage import Sizes
+
+            return Sizes(sample=100)
+
+    class Early(Few, Whiten):
+        name, over = "early", "sample"
+
+        def step(self, U, data, rng):
+            return U, None
+
+        def start(self, before, data, rng):
+            return np.zeros(data.x.shape[1]), np.eye(data.x.shape[1])
+
+    class Late(Few, Whiten):
+        pass
+
+    class Model_(Few, Skewest):
+        missing = True
+
+        def stages(self, shape):
+            return [Early(), Late(), self] if shape.complete else [Early(), self]
+
+        def local(self, U, b):
+            return super().local(U, b._replace(observed=None))
+
+    X = skewed()[0].copy()
+    X[1999, 0] = np.nan
+    model = Model_(random_state=1).set_callbacks(At(1, lambda: True)).fit(X)
+    assert model.result_ == "stopped"
+    assert model.trace_ == []
+
+
+def test_online_steps_where_there_is_nothing_to_learn():
+    class Fixed(Cosines):
+        exempt = {}
+
+    X = np.random.default_rng(0).standard_normal((50, 16))
+    model = Fixed(16).partial_fit(X).partial_fit(X[:3])
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X)
+
+
+def test_an_online_step_to_parts_that_are_not_finite_is_refused():
+    class Bursts(Skewest):
+        def update(self, U, stats):
+            U = super().update(U, stats)
+            return U._replace(v=U.v * np.nan) if abs(stats).max() > 1e6 else U
+
+    X = skewed()[0]
+    model = Bursts(random_state=0).partial_fit(X)
+    before = pickle.dumps(model.parts)
+    with pytest.raises(ValueError, match="parts that are not finite; the model was left as it was"):
+        model.partial_fit(1e4 * X, rate=1.0)
+    assert pickle.dumps(model.parts) == before
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import unmix
+sys.path.insert(0, {tests!r})
+from test_laws import At, kill
+X = np.random.default_rng(0).standard_normal((100, 3))
+def power_of(power):
+    return lambda a, b: (abs(a - b) ** power).sum()
+model = unmix.KMedoids(9, metric=power_of(float(sys.argv[1])), init="random", random_state=0)
+with unmix.config(checkpoint={path!r}, checkpoint_seconds=0.0):
+    if len(sys.argv) > 2:
+        model.set_callbacks(At(3, kill))
+    print(model.fit(X).medoid_indices_.tolist())
+"""
+
+
+def test_a_function_among_the_parameters_is_known_again_in_another_process(tmp_path):
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    path = tmp_path / "state"
+    script = SCRIPT.format(tests=str(Path(__file__).parent), path=str(path))
+
+    def run(*args):
+        return subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=False)
+
+    assert "Killed" in run("1", "killed").stderr
+    assert path.exists()
+    assert "belongs to another fit (other parameters)" in run("2").stderr  # another function of the same name
+    assert run("1").stdout.startswith("[")
+    assert not path.exists()
+
+
+def test_arrays_inside_parameters_tell_fits_apart(tmp_path):
+    X, V = np.random.default_rng(0).standard_normal((200, 40)), np.eye(40)
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        model = unmix.KMedoids(9, metric="mahalanobis", metric_params={"VI": V}, init="random", random_state=0)
+        with pytest.raises(Killed):
+            model.set_callbacks(At(2, kill)).fit(X)
+        V = V.copy()
+        V[20, 20] = 9.0  # which `repr` leaves out
+        with pytest.raises(ValueError, match="other parameters"):
+            unmix.KMedoids(9, metric="mahalanobis", metric_params={"VI": V}, init="random", random_state=0).fit(X)

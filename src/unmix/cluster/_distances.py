@@ -18,13 +18,7 @@ PARAMETERS = dict.fromkeys(WEIGHTED.split(), ("w",)) | {
     "seuclidean": ("V",),
 }
 EUCLIDEAN = ("euclidean", "l2")
-CLOUDS = (
-    *EUCLIDEAN,
-    "mahalanobis",
-    "manhattan",
-    "cityblock",
-    "l1",
-)  # whose clusters are clouds of the rows as they are
+LENGTHS = (*EUCLIDEAN, "mahalanobis", "manhattan", "cityblock", "l1")  # whose clusters are clouds of the rows
 
 
 class Frame(NamedTuple):
@@ -181,7 +175,10 @@ def find(rows: np.ndarray, seen: np.ndarray | None, wanted: np.ndarray, given: n
         mark = np.ones(rows.shape, bool) if seen is None else seen
         rows = np.where(mark, rows, np.inf)
         wanted = np.where(np.ones(wanted.shape, bool) if given is None else given, wanted, np.inf)
-    some = np.flatnonzero(np.isin(rows[:, 0], wanted[:, 0]))  # those that can be equal
+    if len(rows) > len(wanted):
+        some = np.flatnonzero(np.isin(rows[:, 0], wanted[:, 0]))  # those that can be equal
+    else:
+        some = np.arange(len(rows))
     keys = np.ascontiguousarray(rows[some] + 0.0).view(f"V{8 * rows.shape[1]}").ravel().tolist()  # + 0.0: −0 is 0
     place = {key: i for i, key in zip(some[::-1], reversed(keys), strict=True)}
     asked = np.ascontiguousarray(wanted + 0.0).view(f"V{8 * rows.shape[1]}").ravel().tolist()

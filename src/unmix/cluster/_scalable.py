@@ -29,6 +29,7 @@ from unmix.maths.seeding import plus_plus
 DRAWING_ROUNDS = 5
 CANDIDATES_PER_CLUSTER = 2.0  # that a round draws: l/K
 PHI_STEPS = 1 << 44  # parts of a unit in which φ is counted
+NEVER = 1e300  # rank of a row that is a candidate already
 
 
 class Candidates(NamedTuple):
@@ -69,9 +70,8 @@ class KMeansParallel(Stage):
 
     def start(self, before: Parts | None, data: Block, rng: np.random.Generator) -> Candidates:
         """One candidate."""
-        before = self.model.start(before, data, rng)
-        unit = before.variance * before.centers.shape[1] or 1.0
-        first = self.metric.at(before, before.centers[:1])
+        first = self.model.start(before, data, rng)
+        unit = first.variance * first.centers.shape[1] or 1.0
         return Candidates(first, np.zeros(1), int(rng.integers(2**63)), 0, unit)
 
     def local(self, U: Candidates, b: Block) -> Local:
@@ -84,7 +84,7 @@ class KMeansParallel(Stage):
         share = z.upper**metric.power / U.unit * (1.0 if b.w is None else b.w)
         phi = counted(share)
         uniform = numbers(U.key, U.number, b.start, len(share))
-        ranks = np.where(share > 0, uniform / np.where(share > 0, share, 1.0), 1e300)
+        ranks = np.where(share > 0, uniform / np.where(share > 0, share, 1.0), NEVER)
         index = np.flatnonzero(self._drawn(ranks, phi))
         entered = metric.filled(parts.frame, b)
         x = dense(entered.x[index]).astype(np.float64)
@@ -114,7 +114,7 @@ class KMeansParallel(Stage):
         return metric.at(parts, parts.centers[plus_plus(scaled, None, weight, self.n_clusters, rng, metric.pairs)])
 
     def _drawn(self, ranks: np.ndarray, phi: int) -> np.ndarray:
-        return ranks * (phi / PHI_STEPS) < self.wanted
+        return (ranks < NEVER) & (ranks * (phi / PHI_STEPS) < self.wanted)
 
 
 def counted(share: np.ndarray) -> int:

@@ -112,7 +112,7 @@ def first_centers(
     rng: np.random.Generator,
     apart: float | None = None,
 ) -> np.ndarray:
-    """K centres where the metric seeks clusters, as `init` says."""
+    """K centres where the metric seeks clusters, as `init` says; for "k-means||" the first candidate."""
     if callable(init):
         return metric.enter_centers(cloud.frame, called(init, k, sample, rng))
     if is_given(init):
@@ -129,7 +129,8 @@ def first_centers(
         index = rng.choice(len(w), k, replace=repeat, p=w / w.sum())
     else:  # single precision is enough to draw by, if the numbers are about 1
         scaled = (x * (cloud.variance ** (-1 / metric.power) if cloud.variance > 0 else 1.0)).astype(np.float32)
-        index = plus_plus(scaled, cloud.observed, w, k, rng, metric.pairs)
+        one = init == "k-means||"  # the others are drawn by passes over all rows
+        index = plus_plus(scaled, cloud.observed, w, 1 if one else k, rng, metric.pairs)
     return metric.project(dense(x[index]) + origin)
 
 

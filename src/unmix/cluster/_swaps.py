@@ -10,7 +10,7 @@ own: the fit does not depend on the order of the rows. With given first medoids 
 first counts), as in FasterPAM.
 
 Where the matrix exceeds the memory budget, a round finds the medoids of a sample that holds the best medoids so far;
-all rows decide which are better (as CLARA, Kaufman & Rousseeuw 1990).
+all rows decide which are better (as CLARA, Kaufman & Rousseeuw 1990). One more round confirms the last.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from unmix.engine.stage import Stage
 from unmix.maths.seeding import far_apart
 
 SAMPLES, SAMPLE_ROWS = 5, 4096  # samples where the matrix does not fit, and how many rows each has if it may
+UNKNOWN = float(np.finfo(np.float64).max)  # a loss that was not yet seen
 UNWEIGHTED = "init names rows of weight 0 or without an observed cell: give rows that count"
 
 
@@ -58,7 +59,7 @@ class Held(NamedTuple):
     frame: Frame
     unit: float  # by which distances of points are larger than those of rows
     D: np.ndarray | None  # flat; None where it does not fit
-    scale: float  # by which distances are larger than D
+    scale: float  # of a weighted sum over D, to the mean distance of rows
     sample: int  # rows of a sample, where D does not fit
 
 
@@ -74,7 +75,7 @@ class Near(NamedTuple):
 class Chosen(NamedTuple):
     """Medoids among the held rows."""
 
-    medoids: np.ndarray  # empty before the first sample
+    medoids: np.ndarray
     looked: int  # rows looked at since the last swap; where samples are drawn, how many were
     done: bool
     loss: float
@@ -124,7 +125,7 @@ class Swaps(Stage):
             self._check_samples(most)
             return held
         D, scale = self._matrix(held, slice(None)) if n > self.K else (np.zeros((0, 0), np.float32), 1.0)
-        return held._replace(D=D.reshape(-1), scale=scale / unit)
+        return held._replace(D=D.reshape(-1), scale=scale / (unit * float(w.sum())))
 
     def _matrix(self, held: Held, rows: Any) -> tuple[np.ndarray, float]:
         scaled = held.frame._replace(far=held.frame.far * held.unit)
@@ -148,7 +149,7 @@ class Swaps(Stage):
             first = None if first is None else np.searchsorted(rows, first)
         if pair := negative(D):
             refuse_negative(D[pair], *rows[list(pair)])
-        return Held(rows, None, w[rows], first, rows, Frame(0.0, None), 1.0, D.reshape(-1), 1.0, 0)
+        return Held(rows, None, w[rows], first, rows, Frame(0.0, None), 1.0, D.reshape(-1), 1.0 / float(w.sum()), 0)
 
     def _check_samples(self, most: int) -> None:
         """Refuse samples that are too small for this many medoids."""
@@ -168,10 +169,12 @@ class Swaps(Stage):
             return Chosen(np.arange(self.K) % n, 0, True, 0.0)
         if data.first is not None:
             first = data.first.astype(np.int64)
-            return Chosen(first, 0, False, self._loss(data, first) if data.D is None else np.inf)
-        if data.D is None:
-            return Chosen(np.zeros(0, np.int64), 0, False, np.inf)
-        return Chosen(self._first(data.D, data.w, rng), 0, False, np.inf)
+        elif data.D is not None:
+            first = self._first(data.D, data.w, rng)
+        else:
+            some = rng.choice(n, data.sample, replace=False)
+            first = some[self._first(self._matrix(data, some)[0].reshape(-1), data.w[some], rng)]
+        return Chosen(first, 0, False, self._loss(data, first) if data.D is None else UNKNOWN)
 
     def _first(self, D: np.ndarray, w: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.init == "build":
@@ -190,7 +193,7 @@ class Swaps(Stage):
         if data.D is None:
             return self._sampled(U, data, rng)
         new, before = self._round(U, data.D, data.w)
-        return new, before * data.scale / float(data.w.sum())
+        return new, before * data.scale
 
     def _round(self, U: Chosen, D: np.ndarray, w: np.ndarray) -> tuple[Chosen, float]:
         """The next medoids, and the loss of those before."""
@@ -209,20 +212,20 @@ class Swaps(Stage):
         return Chosen(index, looked, looked >= n, loss, near), before
 
     def _sampled(self, U: Chosen, data: Held, rng: np.random.Generator) -> tuple[Chosen, float]:
-        """The medoids of a sample, if they are better for all rows than those before, and their objective."""
-        best, n = U.medoids, len(data.w)
-        others = np.setdiff1d(np.arange(n), best)
-        some = np.concatenate([best, rng.choice(others, data.sample - len(best), replace=False)])
-        D, _ = self._matrix(data, some)
-        flat, w = D.reshape(-1), data.w[some]
-        found = Chosen(np.arange(self.K) if len(best) else self._first(flat, w, rng), 0, False, np.inf)
+        """The medoids of a sample, if they are better for all rows than those before; the end after the last."""
+        if U.looked == SAMPLES:
+            return U._replace(done=True), U.loss
+        others = np.setdiff1d(np.arange(len(data.w)), U.medoids)
+        some = np.concatenate([U.medoids, rng.choice(others, data.sample - self.K, replace=False)])
+        D, w = self._matrix(data, some)[0].reshape(-1), data.w[some]
+        found = Chosen(np.arange(self.K), 0, False, UNKNOWN)
         for _ in range(self.rounds):
-            found, _ = self._round(found, flat, w)
+            found, _ = self._round(found, D, w)
             if found.done:
                 break
-        loss, drawn = self._loss(data, some[found.medoids]), U.looked + 1
-        index, loss = (some[found.medoids], loss) if loss < U.loss else (U.medoids, U.loss)
-        return Chosen(index, drawn, drawn >= SAMPLES, loss), loss
+        loss = self._loss(data, some[found.medoids])
+        index, least = (some[found.medoids], loss) if loss < U.loss else (U.medoids, U.loss)
+        return Chosen(index, U.looked + 1, False, least), U.loss
 
     def _loss(self, data: Held, index: np.ndarray) -> float:
         """Mean distance of all rows to the nearest medoid."""
@@ -241,9 +244,8 @@ class Swaps(Stage):
     def hand(self, U: Chosen, data: Held) -> Parts:
         """The medoids as rows."""
         n = len(data.w)
-        index = U.medoids if len(U.medoids) else np.arange(self.K)  # stopped before the first sample
         events = Events(data.sample if data.D is None else 0, n if n <= self.K else 0)
-        return Parts(*self._rows(index, data), data.frame, events)
+        return Parts(*self._rows(U.medoids, data), data.frame, events)
 
     def _rows(self, index: np.ndarray, data: Held) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         if data.rows.ndim == 1:

@@ -65,13 +65,13 @@ class Stats(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """The clusters of the held rows, and whose means they are nearest to."""
+    """The clusters of the held rows, and those whose means gave them."""
 
     label: np.ndarray
-    before: np.ndarray  # the clusters whose means they are nearest to,
-    nearest: bool  # unless a row was moved to an empty cluster
-    best: np.ndarray  # of those before, the clusters whose means gave the best labels
-    least: float  # the loss of these labels
+    before: np.ndarray  # the labels of the round before
+    nearest: bool  # whether `label` are the nearest means of `before`: no row was moved to an empty cluster
+    best: np.ndarray  # the labels whose nearest means have the least loss so far
+    least: float  # that loss
     moved: bool  # whether a label changed in the last round
     events: Events
 
@@ -110,6 +110,9 @@ class Lloyd(Stage):
 
     def step(self, U: Labels, data: Matrix, rng: np.random.Generator) -> tuple[Labels, float]:
         """The nearest means of these clusters; ties stay, so that no label runs in circles."""
+        return self._next(U, data)
+
+    def _next(self, U: Labels, data: Matrix) -> tuple[Labels, float]:
         w, best, least = data.w, U.best, U.least
         share, N = shares(U.label, w, self.K)
         inner = data.times(share)
@@ -133,8 +136,8 @@ class Lloyd(Stage):
         """The means by their rows; where the labels that they give would be worse, the means that gave these."""
         label = U.label
         if U.moved:
-            ahead, loss = self.step(U, data, np.random.default_rng(0))
-            if self.step(ahead, data, np.random.default_rng(0))[1] > loss:
+            ahead, loss = self._next(U, data)
+            if self._next(ahead, data)[1] > loss:
                 label = U.before if U.nearest else U.best
         share, _ = shares(label, data.w, self.K)
         square = np.einsum("jk,jk->k", share, data.times(share))

@@ -216,7 +216,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         if metric.power == 1:
             centers = rounded(centers, eps)
         frame = metric.framed(cloud.frame, centers)
-        return Parts(centers, cloud.mean, cloud.variance, eps, frame, unmoved(k), Events())
+        return Parts(centers, cloud.mean, cloud.variance, eps, frame, unmoved(len(centers)), Events())
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The centres of a fit, and one more beside that of the cluster that varies most."""

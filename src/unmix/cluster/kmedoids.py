@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unmix.cluster._distances import EUCLIDEAN, METRICS, Distance, find, negative, refuse_negative
+from unmix.cluster._distances import EUCLIDEAN, LENGTHS, METRICS, Distance, find, negative, refuse_negative
 from unmix.cluster._swaps import SAMPLES, Parts, Swaps
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
@@ -68,7 +68,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
-        Maximum number of rounds over the rows.
+        Maximum number of rounds over the rows (where the medoids come from samples: also of samples).
     random_state : int, RandomState instance or None, default=None
         Seed of the first medoids and of the order in which rows are looked at.
 
@@ -227,8 +227,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
     @property
     def space(self) -> Space:
         """Plain distances by the metric."""
-        lengths = ("euclidean", "l2", "mahalanobis", "manhattan", "cityblock", "l1")
-        return Space(self.metric, False, self.metric == "precomputed", self.metric in lengths)
+        return Space(self.metric, False, self.metric == "precomputed", self.metric in LENGTHS)
 
     def centers(self) -> np.ndarray | None:
         """The medoids' rows; None where only distances are known."""

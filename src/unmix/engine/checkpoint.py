@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from unmix.engine.accelerate import Accelerator
 from unmix.engine.start import Start
@@ -39,12 +43,10 @@ class Checkpoint:
             params.pop("random_state", None)
         belongs = {
             "model": type(loop.model).__name__,
-            "parameters": _digest(
-                repr(sorted(params.items())), *(v for v in params.values() if isinstance(v, np.ndarray))
-            ),
+            "parameters": _digest(params),
             "data": loop.source.fingerprint(),
-            "weights": "none" if loop.w is None else _digest("", loop.w),
-            "blocks": _digest(repr(loop.runs)),
+            "weights": "none" if loop.w is None else _digest(loop.w),
+            "blocks": _digest(loop.runs),
             "acceleration": str(settings.acceleration),
         }
         return cls(path, belongs, settings.checkpoint_seconds)
@@ -119,8 +121,46 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-def _digest(text: str, *arrays: np.ndarray) -> str:
-    h = hashlib.sha256(text.encode())
-    for a in arrays:
-        h.update(np.ascontiguousarray(a).tobytes())
+def _digest(value: Any) -> str:
+    h = hashlib.sha256()
+    for piece in identity(value):
+        h.update(piece)
+        h.update(b"\0")
     return h.hexdigest()[:16]
+
+
+def identity(value: Any, depth: int = 20) -> Iterator[bytes]:
+    """Bytes that tell a value from others in any process: `repr` leaves out most of an array, or holds an address."""
+    if depth == 0:  # a function that refers to itself
+        yield type(value).__qualname__.encode()
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        yield f"{value.dtype.str} {value.shape}".encode()
+        yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, dict):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for key in sorted(value, key=repr):
+            yield from identity(key, depth - 1)
+            yield from identity(value[key], depth - 1)
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for item in value:
+            yield from identity(item, depth - 1)
+    elif isinstance(value, (set, frozenset)):
+        yield from identity(sorted(value, key=repr), depth - 1)
+    elif isinstance(value, CodeType):
+        yield from identity((value.co_code, value.co_names, value.co_consts), depth - 1)
+    elif isinstance(value, FunctionType):
+        yield f"{value.__module__}.{value.__qualname__}".encode()
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        yield from identity((value.__code__, value.__defaults__, value.__kwdefaults__, cells), depth - 1)
+    elif isinstance(value, partial):
+        yield from identity((value.func, value.args, value.keywords), depth - 1)
+    elif isinstance(value, MethodType):
+        yield from identity((value.__func__, value.__self__), depth - 1)
+    elif sp.issparse(value):
+        yield from identity((value.shape, *value.nonzero(), value.tocsr().data), depth - 1)
+    elif " at 0x" in (text := repr(value)):
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        yield from identity((name, getattr(value, "__dict__", {})), depth - 1)
+    else:
+        yield text.encode()

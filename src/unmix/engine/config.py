@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+MEMORY_READING_LASTS = 0.1  # seconds: asking the system takes longer than a round of a small fit
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Settings:
 _global = Settings()
 _local: ContextVar[Settings | None] = ContextVar("unmix_settings", default=None)
 _names = {f.name for f in fields(Settings)}
+_free = -1.0, 0  # when free memory was read last, and what it was
 
 
 def get_config() -> Settings:
@@ -152,7 +156,16 @@ def _with(base: Settings, settings: dict[str, Any]) -> Settings:
 
 
 def free_memory() -> int:
-    """Bytes of memory that are free for new work."""
+    """Bytes of memory that are free for new work, as read no longer than a tenth of a second ago."""
+    global _free
+    now = time.monotonic()
+    if now - _free[0] > MEMORY_READING_LASTS:
+        _free = now, read_free_memory()
+    return _free[1]
+
+
+def read_free_memory() -> int:
+    """What the system says."""
     try:
         with open("/proc/meminfo") as f:
             for line in f:

@@ -53,6 +53,7 @@ class Loop:
         self.runs = [r for runs in self.batches for r in runs]
         self.stages = checked(self.model)
         self.over_moments: Any = None
+        self.stopped = ""  # why, in words, once somebody has stopped the fit
         self.began = time.perf_counter()
         self._begin()
 
@@ -62,7 +63,6 @@ class Loop:
         self.number = self.batches_done = 0
         self.weight_seen = 0.0
         self.ended: list[list[Ended]] = []  # stages that have ended, for each start
-        self.stopped = ""
 
     @property
     def shape(self) -> Shape:
@@ -78,7 +78,7 @@ class Loop:
     @property
     def at_last_stage(self) -> bool:
         """Whether the stage that runs is the last."""
-        return self.index == len(self.stages) - 1
+        return self.index >= len(self.stages) - 1
 
     def purpose(self, what: str) -> str:
         """What random numbers are for: something in this stage."""
@@ -179,7 +179,8 @@ class Loop:
             if s.result == "running" and self.stopped:
                 s.result, s.message = "stopped", self.stopped
             elif s.result == "running" and own is not None:
-                s.result, s.message = "solved", f"solved in {count(self.number, way.word)}"
+                how = count(self.number, way.word) if self.number else "closed form"
+                s.result, s.message = "solved", f"solved in {how}"
             elif s.result == "running":
                 s.result, s.message = "max_iter", f"not converged after {count(self.number, way.word)}"
                 s.unfinished = s.wants_more(self.stage.goal(s.U, s.trace[0].objective))
@@ -213,8 +214,9 @@ class Loop:
             best = self._best(starts)
             U = self.stage.hand(way.final(best), way.data)
             stats = best.stats if len(self.batches) == 1 else tree.scale(best.stats, self.shape.weight)
-            last = best.trace[-1].objective
-            return self._fit(U, best, stats, last * self.shape.weight, None, last)
+            last = best.objective if best.objective < inf else nan
+            fit = self._fit(U, best, stats, last * self.shape.weight, None, last)
+            return fit._replace(trace=[*best.trace])  # the trace of the running fit grows
 
         return now
 
@@ -232,6 +234,10 @@ class Loop:
 
     def learn(self, learnt: Any) -> Steps[Fit]:
         """One step of the model with a batch of rows; the first runs the earlier stages on it."""
+        if not self.stages:
+            done = self._nothing_to_learn()
+            learnt.U = done.U
+            return done
         if learnt.U is None:
             before, data = yield from self._before_learning()
             learnt.U = tree.settle(self.model.start(before, data, generator(self.seed, self.purpose("init"))))
@@ -249,7 +255,10 @@ class Loop:
         rho = self.online.rate(learnt.U, step, weight, learnt.seen) if learnt.rate is None else learnt.rate
         learnt.stats = blended(self.online, learnt.stats, stats, rho, learnt.U, weight, total)
         whole = tree.scale(learnt.stats, total)
-        learnt.U, learnt.steps = tree.settle(self.model.update(learnt.U, whole)), step + 1
+        U = tree.settle(self.model.update(learnt.U, whole))
+        if not tree.finite(U):
+            raise ValueError("the batch gave parts that are not finite; the model was left as it was")
+        learnt.U, learnt.steps = U, step + 1
         loss *= learnt.seen / weight  # as if all rows so far were like these
         objective = (loss + self.model.penalty(learnt.U)) / learnt.seen
         best = Start(0, learnt.U, trace=[Step(step + 1, objective, 0.0, 0.0)], message="online")
@@ -273,7 +282,7 @@ class Loop:
     def sample(self) -> Block:
         """Rows for `start`: all distinct rows of small data, a draw by global row index of large data."""
         m = min(self.shape.n, self.stage.sizes(self.shape).sample or layout.sample_rows(self.shape))
-        key = m, id(self.w), self.seed
+        key = m, id(self.w), self.seed, self.rules
         if key not in self.samples:
             self.samples[key] = self._sample(m)
         self.look(self.samples[key].observed is not None)
@@ -311,7 +320,7 @@ class Loop:
     def record(self, s: Start, objective: float, began: float) -> None:
         """A step of a start, that began then, has been made."""
         now = time.perf_counter()
-        s.trace.append(Step(self.number, objective, now - self.began, self.shape.n / max(now - began, 1e-9)))
+        s.trace.append(Step(len(s.trace) + 1, objective, now - self.began, self.shape.n / max(now - began, 1e-9)))
 
     # -- the closing pass --
 

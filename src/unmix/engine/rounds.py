@@ -113,10 +113,15 @@ class Rounds:
         return s.U if not s.trace or s.trace[-1].accepted else s.good
 
     def end(self, s: Start) -> None:
-        """A start has ended. Where the objective may rise, its last parts are looked at once more."""
+        """A start has ended. Where the objective may rise, its last parts are looked at once more.
+
+        Not where it was stopped: who stops a fit does not wait for another round, and the best that was seen is kept.
+        """
         stage, loop = self.loop.stage, self.loop
         if stage.may_rise and s.result != "converged" and s.trace and s.trace[-1].accepted:
-            _, now = stage.step(s.U, self.data, Draws(loop.seed, loop.purpose("end"), s.index))
+            now = inf
+            if s.result != "stopped":
+                _, now = stage.step(s.U, self.data, Draws(loop.seed, loop.purpose("end"), s.index))
             s.U = s.U if now <= s.objective else s.good
         s.U = self.final(s)
 

@@ -28,7 +28,10 @@ OVER = ("rows", "moments", "sample", "whole", "nothing")
 
 
 class Sizes(NamedTuple):
-    """Rows of a block and of the sample that `start` sees, as functions of the shape alone; None is the engine's."""
+    """Rows of a block and of the sample that `start` sees, as functions of the shape alone; None is the engine's.
+
+    Blocks are cut once for all stages of a fit, as the model says; each stage has a sample of its own size.
+    """
 
     block: int | None = None
     sample: int | None = None
@@ -122,7 +125,7 @@ class Stage:
         return self.update(U, out.stats), (float(out.loss) + self.penalty(U)) / float(data.n)
 
     def penalty(self, U: Any) -> float:
-        """Terms of the objective of passes that are no sum over rows."""
+        """Terms of the objective of passes that are not a sum over rows."""
         return 0.0
 
     def goal(self, U: Any, first: float) -> float | bool:
@@ -145,7 +148,7 @@ class Stage:
 
 
 def checked(model: Any) -> list[Stage]:
-    """The stages of a model that knows its shape, refused where they are no such list."""
+    """The stages of a model that knows its shape; refuses anything but a list of stages with names of their own."""
     stages = model.stages(model.shape)
     name = type(model).__name__
     if not isinstance(stages, list) or not all(isinstance(s, Stage) for s in stages):

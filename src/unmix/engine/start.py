@@ -56,7 +56,7 @@ class Start:
     def has_converged(self, goal: float | bool, improvement: float, plain: bool = True) -> bool:
         """Whether the last step gained too little; only a plain step tells, an extrapolation may gain little by chance.
 
-        A reset of a part may make the objective worse: that is no convergence, but rounding may, too.
+        A reset of a part may make the objective worse: that is not convergence, but rounding may, too.
         """
         if is_flag(goal):
             self.must_go_on = not goal

@@ -60,13 +60,16 @@ def settle(a: Any, dtype: Any = None) -> Any:
 
     BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that travelled may have either.
     """
-    if isinstance(a, tuple):
-        new = [settle(v, dtype) for v in a]
-        return a if all(u is v for u, v in zip(new, a, strict=True)) else rebuild(a, new)
-    if not isinstance(a, np.ndarray):
+    if isinstance(a, np.ndarray):
+        kind = a.dtype if dtype is None or a.dtype.kind != "f" else dtype
+        return a if a.flags.carray and a.dtype == kind else np.require(a, kind, ("C", "A"))
+    if not isinstance(a, tuple):
         return a
-    kind = a.dtype if dtype is None or a.dtype.kind != "f" else dtype
-    return a if a.flags.carray and a.dtype == kind else np.require(a, kind, ("C", "A"))
+    new = [settle(v, dtype) for v in a]
+    for u, v in zip(new, a, strict=True):
+        if u is not v:
+            return rebuild(a, new)
+    return a
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -93,11 +96,11 @@ def blend(a: Any, b: Any, rho: float) -> Any:
 
 def finite(a: Any) -> bool:
     """Whether every number in the tree is finite."""
-    if isinstance(a, tuple):
-        return all([finite(v) for v in a])
     if isinstance(a, np.ndarray):
         return a.dtype.kind != "f" or bool(np.isfinite(a).all())
-    return not is_float(a) or isfinite(a)
+    if not isinstance(a, tuple):
+        return not is_float(a) or isfinite(a)
+    return all([finite(v) for v in a])
 
 
 def nbytes(a: Any) -> int:

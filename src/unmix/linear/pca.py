@@ -193,7 +193,11 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
 
     def online(self) -> Online:
         """Moments are exact, so that every row counts the same, however long ago it was seen."""
-        return Online(lambda U, *step: step[1] / step[2] if self._of(U).even else falling(U, *step))
+
+        def rate(U: Any, step: int, weight: float, seen: float) -> float:
+            return weight / seen if self._of(U).even else falling(U, step, weight, seen)
+
+        return Online(rate)
 
     # -- the model --
 

@@ -40,20 +40,25 @@ def far_apart(
     """
     trials, first = trials or 2 + int(np.log(k)), w if first is None else first
     index, free = np.empty(k, np.int64), np.ones(len(w), bool)
-    index[0] = rng.choice(len(w), p=first / first.sum())
+    index[0] = drawn((first / first.sum()).cumsum(), rng.random())
     near = costs(index[:1])[:, 0]
     for i in range(1, k):
         free[index[i - 1]] = not distinct
-        chance = np.cumsum(w * near * free if distinct else w * near)
+        chance = (w * near * free if distinct else w * near).cumsum()
         if not chance[-1] > 0:  # every row is one already
-            chance = np.cumsum(first * free if distinct else first)
-        some = np.searchsorted(chance, rng.random(trials) * chance[-1], side="right").clip(0, len(w) - 1)
-        if distinct:
-            some = some[free[some]] if free[some].any() else np.flatnonzero(free)[:1]
+            chance = (first * free if distinct else first).cumsum()
+        some = drawn(chance, rng.random(trials))
+        if distinct and not (left := free[some]).all():
+            some = some[left] if left.any() else np.flatnonzero(free)[:1]
         nearer = np.minimum(near[:, None], costs(some))
-        best = int(np.argmin(w @ nearer))
+        best = int((w @ nearer).argmin())
         index[i], near = some[best], nearer[:, best].copy()
     return index
+
+
+def drawn(chances: np.ndarray, uniform: Any) -> Any:
+    """The rows that uniform numbers from 0 to 1 fall to, by the cumulated chances of the rows."""
+    return np.minimum(chances.searchsorted(uniform * chances[-1], side="right"), len(chances) - 1)
 
 
 def plus_plus(

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -338,6 +339,12 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         html: str = super()._html_repr()
         return picture(self.trace_, self.result_) + html if hasattr(self, "trace_") else html
 
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """As scikit-learn reads them from the signature, which takes longer than a round of a small fit: once."""
+        return super()._get_param_names()  # type: ignore[no-any-return]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")
 
@@ -366,7 +373,7 @@ def fit_together(
     source, jobs = as_source(X), []
     for i, (model, weight) in enumerate(zip(models, weights, strict=True)):
         model._validate_params()
-        _, w, shape = model._open(source, weight, reset=True)
+        source, w, shape = model._open(source, weight, reset=True)
         worker = model.at(shape)
         worker.check(shape)
         parts = None if first is None else [first[i]]

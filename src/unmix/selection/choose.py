@@ -81,7 +81,7 @@ def select(
     name = size_of(model)
     model, source = clone(model), as_source(X)
     model = model.numbered(source.names) if isinstance(model, PerColumn) else model
-    _, w, shape = model.admit(source, sample_weight)
+    source, w, shape = model.admit(source, sample_weight)
     q = Question(model, name, _numbers(k), source, w, _seed(model, random_state), folds, references, [], [])
     chosen = _criteria(q, criterion)
     _at_least_two("folds", folds, source.n if {"heldout", "entries"} & {*chosen} else np.inf)

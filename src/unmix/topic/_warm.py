@@ -38,8 +38,7 @@ class Sample(NamedTuple):
     seeds: np.ndarray  # of the documents that a topic may begin with
     n_batches: int
     enough: bool
-    beta: np.ndarray  # room for a step to work in
-    words: np.ndarray
+    room: tuple[np.ndarray, np.ndarray]  # for a step to work in: exp(E[log β]) word by word, and what pieces add to it
 
 
 class Topics(NamedTuple):
@@ -82,7 +81,7 @@ class Warm(Stage):
         enough = not self.hasty or tokens.sum() >= TOKENS_PER_NUMBER * V * K
         beta = np.zeros((V, -(-K // 8) * 8), np.float32)
         words = np.empty((PIECES, *beta.shape), np.float32)
-        return Sample(x, tokens, w, mass, unit, order, seeds, n_batches, enough, beta, words)
+        return Sample(x, tokens, w, mass, unit, order, seeds, n_batches, enough, (beta, words))
 
     def start(self, before: Any, data: Sample, rng: np.random.Generator) -> Topics:
         """λ random, with a document for each topic. From a small first batch of many nothing is learnt yet."""
@@ -105,7 +104,7 @@ class Warm(Stage):
         if not (size := float(data.w[rows].sum())):
             return U._replace(step=t + 1, order=order), None
         (V, K), weight, x = U.weight.shape, U.weight.copy(), data.x
-        beta, words, totals = data.beta, data.words, np.empty((PIECES, K))
+        (beta, words), totals = data.room, np.empty((PIECES, K))
         shared, high = np.exp(psi(U.totals)), max(1.0, self.eta)
         rho, eta = (t + 2.0) ** -0.7, high * (self.eta / high) ** (t / U.steps)
         scale = self.weight / size * data.unit
