@@ -88,9 +88,10 @@ def main() -> int:
         a, b = np.array(values), np.array(found[1][name])
         gap = b.mean() / a.mean() - 1
         error = np.hypot(a.std(ddof=1), b.std(ddof=1)) / len(a) ** 0.5 / a.mean()
-        cells = [name, *(f"{v:.6g}" for v in (a.mean(), b.mean())), f"{gap:+.1e}", f"{error:.1e}"]
+        cells = [name.replace("|", "\\|"), *(f"{v:.6g}" for v in (a.mean(), b.mean())), f"{gap:+.1e}", f"{error:.1e}"]
         print("|", " | ".join([*cells, f"{a.min():.6g}", f"{b.min():.6g}"]), "|")
-        higher += [name] * (gap > max(2 * error, 1e-6))
+        if gap > max(2 * error, 1e-6):
+            higher.append(name)
     print(f"\n{len(found[0])} cases; higher by more than chance: {', '.join(higher) or 'none'}")
     return bool(higher)
 

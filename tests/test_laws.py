@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import unmix
 from unmix.engine import loop, tree
+from unmix.engine.draws import generator
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules
-from unmix.engine.sample import generator
 
 MODELS = unmix.models()
 pytestmark = pytest.mark.filterwarnings(

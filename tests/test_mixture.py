@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture as Reference
 
 import unmix
 from unmix.engine.block import Block
-from unmix.engine.sample import generator
+from unmix.engine.draws import generator
 from unmix.engine.trace import Fit
 from unmix.mixture import Bernoulli, Categorical, Family, Mixture, Student
 from unmix.mixture.families import counts, over, sums

@@ -76,7 +76,7 @@ class Labels(NamedTuple):
     events: Events
 
 
-class Lloyd(Stage):
+class KernelLloyd(Stage):
     """Rounds: rows to the nearest means, means of the rows."""
 
     name, over = "lloyd", "whole"
@@ -262,7 +262,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def stages(self, shape: Shape) -> list[Stage]:
         """Lloyd's algorithm on the kernel matrix."""
-        return [Lloyd(self)]
+        return [KernelLloyd(self)]
 
     def starts(self) -> int:
         """Given labels are one start."""

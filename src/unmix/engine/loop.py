@@ -22,12 +22,13 @@ from unmix.engine import layout, tree
 from unmix.engine.block import Block
 from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
+from unmix.engine.draws import generator
 from unmix.engine.layout import Run, Shape
 from unmix.engine.passes import Passes, Steps, blended, count
 from unmix.engine.rounds import Rounds
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import Ask
-from unmix.engine.sample import check_columns, check_sample, distinct, generator, whole_block
+from unmix.engine.sample import check_columns, sample_of
 from unmix.engine.stage import checked
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Fit, Step
@@ -284,19 +285,9 @@ class Loop:
         m = min(self.shape.n, self.stage.sizes(self.shape).sample or layout.sample_rows(self.shape))
         key = m, id(self.w), self.seed, self.rules
         if key not in self.samples:
-            self.samples[key] = self._sample(m)
+            self.samples[key] = sample_of(self.source, self.w, self.rules, m, self.seed)
         self.look(self.samples[key].observed is not None)
         return self.samples[key]
-
-    def _sample(self, m: int) -> Block:
-        n = self.shape.n
-        if m == n:
-            b = whole_block(self.source.read(0, n), self.w, self.rules)
-            check_sample(b, self.rules)
-            return distinct(b)
-        rows = np.arange(n) if self.w is None else np.flatnonzero(self.w > 0)
-        index = np.sort(generator(self.seed, "sample").choice(rows, min(m, len(rows)), replace=False))
-        return whole_block(self.source.take(index), None if self.w is None else self.w[index], self.rules)
 
     def look(self, missing: bool) -> None:
         """Whoever sees rows says whether cells are missing: the stages may then be others, and the fit begins anew."""

@@ -10,10 +10,11 @@ import numpy as np
 
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
+from unmix.engine.draws import Draws
 from unmix.engine.moments import moments
 from unmix.engine.passes import Steps, count, first_bad
 from unmix.engine.runners import Ask
-from unmix.engine.sample import Draws, centre_of, check_columns, check_sample, origin, whole_block
+from unmix.engine.sample import centre_of, check_columns, check_sample, origin, whole_block
 from unmix.engine.stage import Stage
 from unmix.engine.start import Start
 from unmix.maths.moments import Moments

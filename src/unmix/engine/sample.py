@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.block import Block
+from unmix.engine.draws import generator
 from unmix.engine.layout import Run
 from unmix.engine.moments import is_sparse
 from unmix.engine.rows import Rows, Rules, Seen, held_columns
 from unmix.engine.sources.arrays import csr_of
 
 
-def generator(seed: int, purpose: str, *index: int) -> np.random.Generator:
-    """The random numbers for one purpose: a function of (seed, what for, index) and of nothing else."""
-    return np.random.default_rng([seed, crc32(purpose.encode()), *(index or (0,))])
-
-
-class Draws:
-    """A generator that is made on the first draw: making one costs more than many a round."""
-
-    def __init__(self, *key: Any) -> None:
-        self.key = key
-
-    def __getattr__(self, name: str) -> Any:
-        self.__dict__["made"] = made = self.__dict__.get("made") or generator(*self.key)
-        return getattr(made, name)
-
-
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
     """Rows as one block."""
     return next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
+
+
+def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int, seed: int) -> Block:
+    """m rows that count, drawn by their index; where m is all, the distinct rows."""
+    if m == source.n:
+        b = whole_block(source.read(0, m), w, rules)
+        check_sample(b, rules)
+        return distinct(b)
+    rows = np.arange(source.n) if w is None else np.flatnonzero(w > 0)
+    index = np.sort(generator(seed, "sample").choice(rows, min(m, len(rows)), replace=False))
+    return whole_block(source.take(index), None if w is None else w[index], rules)
 
 
 def check_columns(seen: Seen, rules: Rules) -> None:

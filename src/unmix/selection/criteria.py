@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unmix.engine.config import get_config
-from unmix.engine.sample import generator
+from unmix.engine.draws import generator
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.model.capabilities import Completes, Density, Geometry

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unmix.engine.sample import generator
+from unmix.engine.draws import generator
 from unmix.engine.start import gain_of
 from unmix.model import fit_together
 from unmix.selection.question import Question

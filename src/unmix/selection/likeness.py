@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from sklearn.isotonic import isotonic_regression
 
 from unmix.engine.config import config, get_config
-from unmix.engine.sample import generator
+from unmix.engine.draws import generator
 from unmix.maths.gaussian import filled
 from unmix.model import fit_together
 from unmix.model.capabilities import Density, Geometry, PerColumn, Samples

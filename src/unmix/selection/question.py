@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from unmix.engine.sample import generator
+from unmix.engine.draws import generator
 from unmix.engine.sources import as_source
 from unmix.model.capabilities import Geometry
 

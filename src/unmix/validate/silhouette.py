@@ -19,9 +19,9 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from unmix.engine.config import get_config
+from unmix.engine.draws import generator
 from unmix.engine.rows import Rules, inspect
 from unmix.engine.runners import one_blas_thread, pool
-from unmix.engine.sample import generator
 from unmix.engine.sources import Source, as_source
 from unmix.validate.clusterings import Groups, blocks, groups, seed_of
 

@@ -21,8 +21,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import ThreadpoolController
 
 from unmix.engine.config import config, cores, get_config
+from unmix.engine.draws import generator
 from unmix.engine.runners import one_blas_thread
-from unmix.engine.sample import generator
 from unmix.engine.sources import Source, as_source
 from unmix.model.adapter import adapt, pairwise
 from unmix.model.capabilities import Groups

@@ -1,0 +1,24 @@
+"""Random numbers that depend on the seed of a fit and on what they are for, and on nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+
+def generator(seed: int, purpose: str, *index: int) -> np.random.Generator:
+    """The random numbers for one purpose: a function of (seed, what for, index) and of nothing else."""
+    return np.random.default_rng([seed, crc32(purpose.encode()), *(index or (0,))])
+
+
+class Draws:
+    """A generator that is made on the first draw: making one costs more than many a round."""
+
+    def __init__(self, *key: Any) -> None:
+        self.key = key
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["made"] = made = self.__dict__.get("made") or generator(*self.key)
+        return getattr(made, name)
