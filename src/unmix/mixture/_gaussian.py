@@ -105,8 +105,7 @@ class GaussianBase(BaseMixture):
         if self.init_params == "random":
             z = rng.random((len(x), K))
             return np.asarray(z / z.sum(axis=1, keepdims=True))
-        centres = x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())]
-        return np.eye(K)[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+        return nearest_of(x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())], x)
 
     # ---------------------------------------------------------------- covariances
 
@@ -184,6 +183,11 @@ def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, collect: bool) -> tu
     moved = A + N[:, None] * means  # from each mean to the origin, as B is below
     B = rows.pack(B + A[:, :, None] * means[:, None, :] + means[:, :, None] * moved[:, None, :])
     return z, log_p, rows.Totals(N, moved, B.sum(axis=0) if G.kind == "tied" else B)
+
+
+def nearest_of(centres: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """1 for the centre that each row is nearest to, else 0."""
+    return np.asarray(np.eye(len(centres))[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)])
 
 
 def split(

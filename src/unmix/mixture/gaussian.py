@@ -34,7 +34,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.mixture._base import DEAD_SHARE
-from unmix.mixture._gaussian import NO_SCRATCH, WEIGHT_FLOOR, GaussianBase, Scratch, join, nearest, split
+from unmix.mixture._gaussian import NO_SCRATCH, WEIGHT_FLOOR, GaussianBase, Scratch, join, nearest, nearest_of, split
 from unmix.mixture.covariances import (
     Stats,
     as_matrices,
@@ -235,8 +235,7 @@ class GaussianMixture(GaussianBase):
         if self._given:
             return np.full((len(x), self.n_components), 1.0 / self.n_components)  # all given: the rows say nothing
         if "means" in self.fixed:  # a start of its own would number the components in another order
-            centres = np.asarray(self.means_init, dtype=np.float64) - shift
-            return np.eye(len(centres))[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)]
+            return nearest_of(np.asarray(self.means_init, dtype=np.float64) - shift, x)
         return super()._assignment(x, w, shift, rng)
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
