@@ -55,6 +55,9 @@ def model_page(name, cls):
         lines += [f"- *Exempt from* `{what}`: {why}"]
     lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]
     lines += ["   :members:", "   :inherited-members: Model", "```"]
+    common = inspect.cleandoc(unmix.Model.__doc__).partition("Attributes\n----------\n")[2]
+    lines += ["", "## Attributes of every fitted model", "", "```{eval-rst}"]
+    lines += [re.sub(r"^(\w+) : (.+)$", r"``\1`` : \2", line) for line in common.splitlines()] + ["```"]
     return "\n".join(lines)
 
 

@@ -56,6 +56,12 @@ class Prototypes(Groups, Geometry, Model):
         The prototypes.
     labels_ : ndarray of shape (n_samples,)
         Which prototype each row is closest to.
+
+    Examples
+    --------
+    >>> model = Prototypes(2, random_state=0).fit([[0.0, 1], [1, 0], [9, 8], [8, 9]])
+    >>> sorted(model.components_.tolist())
+    [[0.5, 0.5], [8.5, 8.5]]
     """
 
     missing: ClassVar[bool] = True

@@ -410,3 +410,51 @@ def test_triples_that_are_none():
     for missing in ([None, "a"], [np.nan, 1.0]):
         with pytest.raises(ValueError, match="the column of triple 0 is missing"):
             triples([1, 2], missing, [1, 2])
+
+
+def test_no_question_takes_unobserved_entries_for_zeros(planted):
+    from sklearn.cluster import KMeans
+
+    from unmix.outlier import scores
+    from unmix.validate import silhouette, stability, variation
+
+    _, S, _ = planted
+    source, labels = as_source(S, absent="unobserved"), np.arange(S.shape[0]) % 2
+    fitted = unmix.KMeans(2, random_state=0).fit(S)
+    for ask in (
+        lambda: silhouette(source, labels),
+        lambda: variation(source, labels),
+        lambda: stability(unmix.KMeans(2), source, n=2),
+        lambda: stability(KMeans(2), source, n=2),
+        lambda: scores(fitted, source),
+        lambda: unmix.OutlierDetector(unmix.KMeans(2)).fit(source),
+        lambda: unmix.OutlierDetector(unmix.PCA(2)).fit(source),
+        lambda: unmix.OutlierDetector().fit(source),
+    ):
+        with pytest.raises(ValueError, match=r"were not observed, but .* reads them as zeros"):
+            ask()
+    with pytest.raises(ValueError, match=r"RowDensity reads them as zeros: pass dense rows with NaN there, or"):
+        unmix.OutlierDetector().fit(source)
+    with pytest.raises(ValueError, match=r"LatentDirichletAllocation reads them as zeros: as_source"):
+        unmix.LatentDirichletAllocation(2).fit(source)
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "message"),
+    [
+        (([0, 1], [0, 1], np.ma.masked_equal([1.0, 2.0], 2)), {}, "value has masked entries"),
+        (([0, 1], [0, 1], [1.0, 2.0]), {"rows": 0}, "rows=0: give different names"),
+        (([0, 1], [0, 1], [1.0, 2.0]), {"columns": []}, "at least one"),
+        (([0, 1], [0, 1], [1.0, 2.0]), {"columns": [0, 1, 1]}, "give different names"),
+        ((np.array([0, "a"], object), [0, 1], [1.0, 2.0]), {}, "some rows of the triples are called by text"),
+        (("a", "b", "c"), {"data": "ratings.csv"}, "data is a str: pass a data frame"),
+    ],
+)
+def test_hostile_triples(given, more, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        triples(*given, **more)
+
+
+def test_triples_in_half_precision():
+    assert triples([0, 1], [0, 1], np.array([1, 2], np.float16)).dtype == np.float32
+    assert repr(triples([0, 1], [0, 1], [1.0, 2.0])) == "<2 rows × 2 columns, 2 entries observed>"

@@ -217,3 +217,11 @@ def test_errors_name_argument_value_and_remedy():
         KernelKMeans(2, kernel="linear", kernel_params={"gamma": 1}).fit(X)
     with pytest.raises(ValueError, match="no inverse_transform"):
         KernelKMeans(2, random_state=0).fit(X).inverse_transform(np.ones((3, 2)))
+
+
+def test_labels_that_rounding_moves_in_circles_come_to_an_end():
+    X = np.random.default_rng(0).standard_normal((150, 3)) + 1e8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ends = {KernelKMeans(8, kernel="rbf", random_state=seed).fit(X).result_ for seed in range(40)}
+    assert ends <= {"converged", "stopped"}

@@ -14,6 +14,7 @@ from unmix.engine import loop, tree
 from unmix.engine.draws import generator
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules
+from unmix.engine.runners import Runner
 
 MODELS = unmix.models()
 pytestmark = pytest.mark.filterwarnings(
@@ -383,12 +384,11 @@ def test_a_fit_can_be_stopped(cls, how, monkeypatch):
         watch = At(step, {"callback": lambda: True, "interrupt": interrupt, "amid": lambda: False}[how])
         stopped = copied(model).set_callbacks(watch)
         if how == "amid":
-            left, record = step, loop.Loop.record
+            begun, record = set(), loop.Loop.record
 
-            def amid(self, s, *rest, record=record):
-                nonlocal left
-                left -= s.index == 0
-                if left == 0:
+            def amid(self, s, *rest, record=record, step=step, begun=begun):
+                begun.add((self.index, len(s.trace)))
+                if len(begun) == step:
                     raise KeyboardInterrupt
                 record(self, s, *rest)
 
@@ -400,6 +400,52 @@ def test_a_fit_can_be_stopped(cls, how, monkeypatch):
         assert watch.stages[: len(names)] == names
         assert np.isfinite(np.asarray(stopped.transform(X), dtype=float)).all()
         assert stopped.n_iter_ == max(1, len(stopped.trace_))
+
+
+@laws("stop")
+def test_ctrl_c_in_the_closing_pass_keeps_the_parts(cls, monkeypatch):
+    model, X, _ = example(cls)
+    truth, sweeps, told = copied(model).fit(X), Runner.sweeps, []
+
+    def closing(self, asks):
+        if any(ask.closing for _, ask in asks):
+            told.append(True)
+            raise SystemError("a kernel") from KeyboardInterrupt()  # as the compiler's dispatcher has it
+        return sweeps(self, asks)
+
+    monkeypatch.setattr(Runner, "sweeps", closing)
+    stopped = copied(model).fit(X)
+    monkeypatch.undo()
+    assert same_bits(truth.parts, stopped.parts)
+    assert stopped.result_ == ("stopped" if told else truth.result_)
+    assert np.array_equal(truth.transform(X), stopped.transform(X))
+
+
+@laws("resume")
+@pytest.mark.parametrize("amid", [False, True])
+def test_ctrl_c_leaves_a_checkpoint(cls, amid, tmp_path, monkeypatch):
+    """Between steps always, amid a step where it has left nothing behind; the same call goes on to the same bits."""
+    model, X, _ = example(cls)
+    with unmix.config(block_rows=50):
+        truth = copied(model).fit(X)
+    for step in {2, steps_of(truth) // 2, steps_of(truth)} - {0}:
+        path, record = tmp_path / f"state {step}", loop.Loop.record
+        with unmix.config(block_rows=50, checkpoint=path):
+            if amid:
+                begun = set()
+
+                def broken(self, s, *rest, begun=begun, record=record, step=step):
+                    begun.add((self.index, len(s.trace)))
+                    if len(begun) == step and s.index == max(self.model.starts() - 1, 0):
+                        raise KeyboardInterrupt
+                    record(self, s, *rest)
+
+                monkeypatch.setattr(loop.Loop, "record", broken)
+            copied(model).set_callbacks(*([] if amid else [At(step, interrupt)])).fit(X)
+            monkeypatch.undo()
+            assert amid or path.exists() or step >= steps_of(truth)
+            assert same_bits(truth.parts, copied(model).fit(X).parts)
+            assert not path.exists()
 
 
 @pytest.mark.slow

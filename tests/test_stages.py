@@ -733,3 +733,92 @@ def test_arrays_inside_parameters_tell_fits_apart(tmp_path):
         V[20, 20] = 9.0  # which `repr` leaves out
         with pytest.raises(ValueError, match="other parameters"):
             unmix.KMedoids(9, metric="mahalanobis", metric_params={"VI": V}, init="random", random_state=0).fit(X)
+
+
+def test_a_step_that_an_extrapolation_made_does_not_end_rounds_on_moments():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(rng.integers(5, 200), rng.integers(3, 12)))
+    X[:, 0] += X[:, 1]
+    X = np.round(X, 1)
+    best = unmix.FactorAnalysis(2, tol=0.0, max_iter=2000, random_state=0).fit(X).score(X)
+    assert best - unmix.FactorAnalysis(2, random_state=0).fit(X).score(X) < 3e-4
+
+
+def test_what_is_over_cannot_be_stopped():
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    assert unmix.PCA(2).set_callbacks(At(1, lambda: True)).fit(X).result_ == "solved"
+
+
+def test_a_bar_tells_which_stage_has_begun():
+    from unmix.engine.callbacks import Callbacks
+
+    told = []
+    watch = Callbacks(Skewest(), None)
+    watch.bar = lambda **news: told.append(news)
+    watch.stage("em", "pass", 7)
+    assert told == [{"completed": 0, "total": 7, "stage": "em", "objective": ""}]
+
+
+def test_only_models_that_have_a_tol_are_told_to_raise_it():
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    with pytest.warns(ConvergenceWarning, match="raise max_iter$"):
+        unmix.KMedoids(9, init="random", max_iter=1, random_state=0).fit(X)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter, or tol"):
+        unmix.KMeans(9, max_iter=1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("model", unmix.models())
+def test_weights_whose_sum_is_beyond_the_range_are_refused(model):
+    estimator, X, _ = unmix.models()[model].example(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"sample_weight reaches 1.0e\+307, and its sum is beyond float64: divide it"):
+        estimator.fit(X, sample_weight=np.full(len(X), 1e307))
+
+
+def test_medoids_of_another_memory_budget_are_not_resumed(tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    model = unmix.KMedoids(5, init="random", random_state=0)
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        with pytest.raises(Killed):
+            pickle.loads(pickle.dumps(model)).set_callbacks(At(2, kill)).fit(X)
+        with (
+            unmix.config(memory_budget=4 * 100**2),
+            pytest.raises(
+                ValueError, match="medoids of all rows, but the memory budget of this fit allows samples of 100"
+            ),
+        ):
+            model.fit(X)
+
+
+def test_ctrl_c_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    import zipfile
+
+    calls, opened = [], zipfile.ZipFile.open
+
+    def broken(self, *args, **more):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return opened(self, *args, **more)
+
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    path = tmp_path / "state"
+    truth = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+    with unmix.config(checkpoint=path, checkpoint_seconds=0.0):
+        monkeypatch.setattr(zipfile.ZipFile, "open", broken)
+        stopped = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+        monkeypatch.undo()
+        assert stopped.result_ == "stopped"
+        assert [p.name for p in tmp_path.iterdir()] == ["state"]
+        assert np.array_equal(unmix.KMedoids(20, init="random", random_state=0).fit(X).labels_, truth.labels_)
+
+
+def test_several_threads_write_one_file(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unmix.io import pack
+
+    path = tmp_path / "file"
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda i: pack.write(path, {"a": np.full(1000, i)}), range(40)))
+    assert len(set(pack.read(path)["a"])) == 1
+    assert list(tmp_path.iterdir()) == [path]

@@ -228,7 +228,8 @@ def _summary(model: Any, title: str) -> None:
     console = _console()
     last = model.trace_[-1] if model.trace_ else None
     console.print(f"{title}: {model!r}".replace("\n", ""))
-    how = f"{model.result_} after {model.n_iter_} step{'s' * (model.n_iter_ > 1)}"
+    steps = len(model.trace_) + sum(len(stage.trace) for stage in model.stages_)
+    how = f"{model.result_} after {steps} step{'s' * (steps != 1)}"
     if last is not None:
         how += f", {last.seconds:.2f} s, objective {last.objective:.6g} a row"
     console.print(how)

@@ -60,7 +60,7 @@ class Held(NamedTuple):
     unit: float  # by which distances of points are larger than those of rows
     D: np.ndarray | None  # flat; None where it does not fit
     scale: float  # of a weighted sum over D, to the mean distance of rows
-    sample: int  # rows of a sample, where D does not fit
+    sample: int  # rows of a sample where D does not fit, else 0
 
 
 class Near(NamedTuple):
@@ -79,6 +79,7 @@ class Chosen(NamedTuple):
     looked: int  # rows looked at since the last swap; where samples are drawn, how many were
     done: bool
     loss: float
+    sample: int  # rows of a sample, 0 where all rows were held
     scratch: Near | None = None
 
 
@@ -125,7 +126,7 @@ class Swaps(Stage):
             self._check_samples(most)
             return held
         D, scale = self._matrix(held, slice(None)) if n > self.K else (np.zeros((0, 0), np.float32), 1.0)
-        return held._replace(D=D.reshape(-1), scale=scale / (unit * float(w.sum())))
+        return held._replace(D=D.reshape(-1), scale=scale / (unit * float(w.sum())), sample=0)
 
     def _matrix(self, held: Held, rows: Any) -> tuple[np.ndarray, float]:
         scaled = held.frame._replace(far=held.frame.far * held.unit)
@@ -166,7 +167,7 @@ class Swaps(Stage):
         """First medoids."""
         n = len(data.w)
         if n <= self.K:  # all rows, some more than once
-            return Chosen(np.arange(self.K) % n, 0, True, 0.0)
+            return Chosen(np.arange(self.K) % n, 0, True, 0.0, data.sample)
         if data.first is not None:
             first = data.first.astype(np.int64)
         elif data.D is not None:
@@ -174,7 +175,7 @@ class Swaps(Stage):
         else:
             some = rng.choice(n, data.sample, replace=False)
             first = some[self._first(self._matrix(data, some)[0].reshape(-1), data.w[some], rng)]
-        return Chosen(first, 0, False, self._loss(data, first) if data.D is None else UNKNOWN)
+        return Chosen(first, 0, False, self._loss(data, first) if data.sample else UNKNOWN, data.sample)
 
     def _first(self, D: np.ndarray, w: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.init == "build":
@@ -190,6 +191,12 @@ class Swaps(Stage):
         """Look at every row once, or at a sample."""
         if len(data.w) <= self.K:
             return U, 0.0
+        if U.sample != data.sample:
+            raise ValueError(
+                f"the checkpoint has medoids of {f'samples of {U.sample}' if U.sample else 'all'} rows, but the memory "
+                f"budget of this fit allows {f'samples of {data.sample}' if data.sample else 'all'}: set "
+                "unmix.config(memory_budget=…) to that of the fit that was broken off, or remove the file"
+            )
         if data.D is None:
             return self._sampled(U, data, rng)
         new, before = self._round(U, data.D, data.w)
@@ -202,14 +209,14 @@ class Swaps(Stage):
         index, n = U.medoids.copy(), len(w)
         if not self.fast:
             loss, changed = kernels.alternate(D, w, index)
-            return Chosen(index, 0, not changed, loss), loss
+            return U._replace(medoids=index, done=not changed, loss=loss), loss
         if U.scratch is None:
             near = Near(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, D.dtype), np.zeros(n, D.dtype))
             before = kernels.nearest_two(D, w, index, *near)
         else:
             near, before = Near(*(v.copy() for v in U.scratch)), U.loss
         loss, looked = kernels.fasterpam(D, w, index, *near, U.looked)
-        return Chosen(index, looked, looked >= n, loss, near), before
+        return U._replace(medoids=index, looked=looked, done=looked >= n, loss=loss, scratch=near), before
 
     def _sampled(self, U: Chosen, data: Held, rng: np.random.Generator) -> tuple[Chosen, float]:
         """The medoids of a sample, if they are better for all rows than those before; the end after the last."""
@@ -218,14 +225,14 @@ class Swaps(Stage):
         others = np.setdiff1d(np.arange(len(data.w)), U.medoids)
         some = np.concatenate([U.medoids, rng.choice(others, data.sample - self.K, replace=False)])
         D, w = self._matrix(data, some)[0].reshape(-1), data.w[some]
-        found = Chosen(np.arange(self.K), 0, False, UNKNOWN)
+        found = Chosen(np.arange(self.K), 0, False, UNKNOWN, 0)
         for _ in range(self.rounds):
             found, _ = self._round(found, D, w)
             if found.done:
                 break
         loss = self._loss(data, some[found.medoids])
         index, least = (some[found.medoids], loss) if loss < U.loss else (U.medoids, U.loss)
-        return Chosen(index, U.looked + 1, False, least), U.loss
+        return U._replace(medoids=index, looked=U.looked + 1, loss=least), U.loss
 
     def _loss(self, data: Held, index: np.ndarray) -> float:
         """Mean distance of all rows to the nearest medoid."""
@@ -244,7 +251,7 @@ class Swaps(Stage):
     def hand(self, U: Chosen, data: Held) -> Parts:
         """The medoids as rows."""
         n = len(data.w)
-        events = Events(data.sample if data.D is None else 0, n if n <= self.K else 0)
+        events = Events(data.sample, n if n <= self.K else 0)
         return Parts(*self._rows(U.medoids, data), data.frame, events)
 
     def _rows(self, index: np.ndarray, data: Held) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:

@@ -82,8 +82,9 @@ class KernelLloyd(Stage):
     name, over = "lloyd", "whole"
 
     def __init__(self, model: Any) -> None:
-        remedy = "choose another kernel, gamma or coef0"
+        self.may_rise = "differences of the kernel are lost in rounding; move the rows to about zero, and scale them"
         if not Kernel(model).semidefinite:
+            remedy = "choose another kernel, gamma or coef0"
             self.may_rise = f"kernel={model.kernel!r} is not positive semi-definite on these rows; {remedy}"
         self.K, self.init, self.tol, self.kernel = model.n_clusters, model.init, model.tol, Kernel(model)
 

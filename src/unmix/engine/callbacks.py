@@ -40,6 +40,8 @@ class Callbacks(Watch):
     def stage(self, name: str, word: str, most: int) -> None:
         """A stage begins; the one before has ended."""
         self.name, self.word, self.most = name, word, most
+        if self.bar is not None:
+            self.bar(completed=0, total=most, stage=name, objective="")
         if self.heard:
             self._end_stage()
             self.task = self.context.subcontext(task_name=name, max_subtasks=most)

@@ -89,9 +89,9 @@ class Checkpoint:
             starts.append(Start(**entry, accelerator=accelerator))
         return starts
 
-    def save(self, loop: Any, starts: list[Any]) -> None:
-        """Write the state after a pass, if it is time."""
-        if self.path is None or time.monotonic() - self.last < self.every:
+    def save(self, loop: Any, starts: list[Any], at_once: bool = False) -> None:
+        """Write the state after a step, if it is time, or at once."""
+        if self.path is None or not (at_once or time.monotonic() - self.last >= self.every):
             return
         entries = []
         for s in starts:

@@ -13,7 +13,8 @@ import numpy as np
 from unmix.engine.block import Block
 from unmix.engine.callbacks import Watch
 from unmix.engine.config import Settings
-from unmix.engine.loop import Loop
+from unmix.engine.learn import Learnt, learn
+from unmix.engine.loop import Loop, by_interrupt
 from unmix.engine.rows import Rules
 from unmix.engine.runners import Ask, one_blas_thread, runner
 
@@ -35,20 +36,6 @@ class Job:
     learnt: Learnt | None = None
 
 
-@dataclass
-class Learnt:
-    """What online steps have learnt: parts and statistics per row, steps taken, weight of the rows seen.
-
-    `rate` is the ρ of the next step, where the user says.
-    """
-
-    U: Any = None
-    stats: Any = None
-    steps: int = 0
-    seen: float = 0.0
-    rate: float | None = None
-
-
 def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
     """Fit several models to one source; each pass is read once for all of them whose blocks are the same."""
     works: list[Any] = []
@@ -61,6 +48,10 @@ def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
             asks[i] = works[i], f(*answer)
         except StopIteration as stop:
             done[i] = stop.value
+        except SystemError as error:  # what a kernel makes of Ctrl-C
+            if by_interrupt(error):
+                raise KeyboardInterrupt from error
+            raise
 
     with ExitStack() as closing:
         closing.enter_context(one_blas_thread)
@@ -69,7 +60,7 @@ def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
             works.append(runner(source, job.w, rules, settings))
             closing.callback(works[i].close)
             loop = Loop(job, works[i], source, rules, settings, samples)
-            loops.append(loop.run() if job.learnt is None else loop.learn(job.learnt))
+            loops.append(loop.run() if job.learnt is None else learn(loop, job.learnt))
             go_on(i, next, loops[i])
         while asks:
             first = asks[min(asks)][1]
@@ -77,11 +68,13 @@ def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
             together = [asks.pop(i) for i in now]
             try:
                 answers = works[now[0]].sweeps(together)
-            except KeyboardInterrupt as stop:
+            except BaseException as error:
+                if not by_interrupt(error):
+                    raise
                 waiting = [*now, *asks]
                 asks.clear()
                 for i in waiting:
-                    go_on(i, loops[i].throw, stop)
+                    go_on(i, loops[i].throw, KeyboardInterrupt())
             else:
                 for i, answer in zip(now, answers, strict=True):
                     go_on(i, loops[i].send, answer)

@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from math import inf, nan
 from typing import Any
-
-import numpy as np
 
 from unmix.engine import layout, tree
 from unmix.engine.block import Block
@@ -24,18 +21,30 @@ from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
 from unmix.engine.draws import generator
 from unmix.engine.layout import Run, Shape
-from unmix.engine.passes import Passes, Steps, blended, count
-from unmix.engine.rounds import Rounds
+from unmix.engine.passes import Passes, Steps, count
+from unmix.engine.rounds import OnMoments, Rounds
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import Ask
 from unmix.engine.sample import check_columns, sample_of
-from unmix.engine.stage import checked
+from unmix.engine.stage import Stage, checked
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Fit, Step
+
+INTERRUPTED_AT_THE_END = (
+    "interrupted in the last look at the rows: the parts were kept, but nothing about single rows, such as labels_; "
+    "predict and transform give it"
+)
 
 
 class Incomplete(Exception):  # noqa: N818  nothing went wrong
     """Cells are missing, and then the model is fitted in other stages."""
+
+
+def by_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C, or was raised by what Ctrl-C broke off: a kernel, a file that was being written."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or by_interrupt(error.__cause__ or error.__context__)
+    )
 
 
 class Loop:
@@ -56,9 +65,9 @@ class Loop:
         self.over_moments: Any = None
         self.stopped = ""  # why, in words, once somebody has stopped the fit
         self.began = time.perf_counter()
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """No stage has begun; only the last one of them where first parts are given."""
         self.index = 0 if self.first is None else max(0, len(self.stages) - 1)
         self.number = self.batches_done = 0
@@ -90,7 +99,7 @@ class Loop:
     def run(self) -> Steps[Fit | None]:
         """Start or resume, stage after stage, then one closing pass."""
         if not self.stages:
-            return self._nothing_to_learn()
+            return self.nothing_to_learn()
         checkpoint = Checkpoint.of(self)
         starts = checkpoint.resume(self)  # before anything is drawn: the seed of the fit is in the file
         while True:
@@ -101,7 +110,7 @@ class Loop:
                 starts = None
                 for i in range(self.model.starts()):
                     self.work.forget(i)
-                self._begin()
+                self.begin()
         if best is None:
             return None
         done = yield from self._close(best)
@@ -111,7 +120,7 @@ class Loop:
 
     def _stages(self, starts: list[Start] | None, checkpoint: Checkpoint) -> Steps[Start | None]:
         """Every stage in turn; the best start, with the parts that the last one hands on, or None if it is beaten."""
-        handed, starts = yield from self._earlier(self.model.starts(), starts, checkpoint)
+        handed, starts = yield from self.earlier(self.model.starts(), starts, checkpoint)
         way, starts = yield from self._stage(handed, starts, checkpoint)
         best = self._best(starts)
         if best.objective >= self.beat < inf:
@@ -120,7 +129,7 @@ class Loop:
         self.over_moments = way.data if self.stage.over == "moments" else None
         return best
 
-    def _earlier(
+    def earlier(
         self, n: int, starts: list[Start] | None, checkpoint: Checkpoint
     ) -> Steps[tuple[list[Any], list[Start] | None]]:
         """Every stage but the last: what they hand on for n starts, and the starts of the last that are known."""
@@ -139,7 +148,7 @@ class Loop:
         self, handed: list[Any], starts: list[Start] | None, checkpoint: Checkpoint
     ) -> Steps[tuple[Any, list[Start]]]:
         """One stage, from what was handed on or from starts that are under way."""
-        way = Passes(self) if self.stage.over == "rows" else Rounds(self)
+        way = self._way()
         yield from way.open()
         if starts is None:
             starts = self._starts(way, handed)
@@ -147,6 +156,13 @@ class Loop:
         for s in starts:
             way.end(s)
         return way, starts
+
+    def _way(self) -> Any:
+        """How the stage makes its steps."""
+        if self.stage.over == "rows":
+            return Passes(self)
+        alike = self.stage.over == "moments" and type(self.stage).step is Stage.step
+        return OnMoments(self) if alike else Rounds(self)
 
     def _starts(self, way: Any, handed: list[Any]) -> list[Start]:
         if self.first is not None:
@@ -164,18 +180,26 @@ class Loop:
         most = self.model.max_iter if own is None else own
         live = [s for s in starts if s.result == "running"]
         self.watch.stage(self.stage.name, way.word, most)
+        amid = ""  # which part of a step
         try:
             while live and self.number < most and not self.stopped:
+                amid = "make"
                 yield from way.make(live)
+                amid = "judge"
                 live = self._judge(way, live)
-                if self.watch.step(self.number, lambda: self._best(starts), self._snapshot(way, starts)):
+                amid = ""
+                over = self.at_last_stage and not (live and self.number < most)  # then there is nothing to stop
+                if self.watch.step(self.number, lambda: self._best(starts), self._snapshot(way, starts)) and not over:
                     self.stopped = f"stopped by a callback after {way.word} {self.number}{self._of_stage()}"
-                else:
-                    checkpoint.save(self, starts)
-        except KeyboardInterrupt:
+                checkpoint.save(self, starts, at_once=bool(self.stopped))
+        except BaseException as error:
+            if not by_interrupt(error):
+                raise
             self.stopped = (
                 f"interrupted after {way.word} {self.number}{self._of_stage()}: the best parts so far were kept"
             )
+            if not amid or (amid == "make" and way.undo(live)):  # else starts are at different steps
+                checkpoint.save(self, starts, at_once=True)
         for s in starts:
             if s.result == "running" and self.stopped:
                 s.result, s.message = "stopped", self.stopped
@@ -213,69 +237,27 @@ class Loop:
 
         def now() -> Fit:
             best = self._best(starts)
-            U = self.stage.hand(way.final(best), way.data)
-            stats = best.stats if len(self.batches) == 1 else tree.scale(best.stats, self.shape.weight)
-            last = best.objective if best.objective < inf else nan
-            fit = self._fit(U, best, stats, last * self.shape.weight, None, last)
-            return fit._replace(trace=[*best.trace])  # the trace of the running fit grows
+            return self._unclosed(self.stage.hand(way.final(best), way.data), best)
 
         return now
 
-    def _fit(self, U: Any, best: Start, stats: Any, loss: float, z: Any = None, objective: float = nan) -> Fit:
+    def _unclosed(self, U: Any, best: Start) -> Fit:
+        """A fit without the closing pass: what the last step told, and nothing of single rows."""
+        stats = best.stats if len(self.batches) == 1 else tree.scale(best.stats, self.shape.weight)
+        last = best.objective if best.objective < inf else nan
+        fit = self.fit_of(U, best, stats, last * self.shape.weight, None, last)
+        return fit._replace(trace=[*best.trace])  # the trace of a running fit grows
+
+    def fit_of(self, U: Any, best: Start, stats: Any, loss: float, z: Any = None, objective: float = nan) -> Fit:
+        """What a start has found."""
         earlier, more = [stage[best.index] for stage in self.ended], best.unfinished
         return Fit(U, z, loss, objective, self.shape, best.trace, best.result, best.message, stats, earlier, more)
 
-    def _nothing_to_learn(self) -> Fit:
+    def nothing_to_learn(self) -> Fit:
         """The parts follow from the parameters alone: the data are not read."""
         best = Start(0, self.model.start(None, None, generator(self.seed, "init")), result="solved")
         best.message = "solved without the data"
-        return self._fit(tree.settle(best.U), best, None, nan)
-
-    # -- one more online step --
-
-    def learn(self, learnt: Any) -> Steps[Fit]:
-        """One step of the model with a batch of rows; the first runs the earlier stages on it."""
-        if not self.stages:
-            done = self._nothing_to_learn()
-            learnt.U = done.U
-            return done
-        if learnt.U is None:
-            before, data = yield from self._before_learning()
-            learnt.U = tree.settle(self.model.start(before, data, generator(self.seed, self.purpose("init"))))
-        totals, seen = yield Ask(self.model, {0: learnt.U}, self.runs, False)
-        with suppress(Incomplete):  # the model's own step takes rows that miss cells as well
-            self.look(seen.missing)
-        if learnt.steps == 0:
-            check_columns(seen, self.rules)
-        stats, loss = totals[0]
-        if not (np.isfinite(loss) and tree.finite(stats)):
-            raise ValueError("the batch gave statistics that are not finite; the model was left as it was")
-        weight, step = self.shape.weight, learnt.steps
-        learnt.seen += weight
-        total = self.online.total or learnt.seen
-        rho = self.online.rate(learnt.U, step, weight, learnt.seen) if learnt.rate is None else learnt.rate
-        learnt.stats = blended(self.online, learnt.stats, stats, rho, learnt.U, weight, total)
-        whole = tree.scale(learnt.stats, total)
-        U = tree.settle(self.model.update(learnt.U, whole))
-        if not tree.finite(U):
-            raise ValueError("the batch gave parts that are not finite; the model was left as it was")
-        learnt.U, learnt.steps = U, step + 1
-        loss *= learnt.seen / weight  # as if all rows so far were like these
-        objective = (loss + self.model.penalty(learnt.U)) / learnt.seen
-        best = Start(0, learnt.U, trace=[Step(step + 1, objective, 0.0, 0.0)], message="online")
-        so_far = self.shape._replace(n=round(learnt.seen), weight=learnt.seen)
-        return self._fit(learnt.U, best, whole, loss, None, objective)._replace(shape=so_far)
-
-    def _before_learning(self) -> Steps[tuple[Any, Block]]:
-        """What the earlier stages hand on, of the first batch, and a sample of it."""
-        while True:
-            try:
-                (before,), _ = yield from self._earlier(1, None, Checkpoint(None, {}, 0.0))
-                if self.stopped:
-                    raise KeyboardInterrupt(self.stopped)
-                return before, self.sample
-            except Incomplete:
-                self._begin()
+        return self.fit_of(tree.settle(best.U), best, None, nan)
 
     # -- what steps ask for --
 
@@ -326,11 +308,18 @@ class Loop:
         else:
             # what the last pass left for each row is of use only to the stage that left it
             keep = wanted or (model.stateful and self.stage is model)
-            totals, seen = yield Ask(model, {best.index: best.U}, self.runs, keep, closing=True)
+            try:
+                totals, seen = yield Ask(model, {best.index: best.U}, self.runs, keep, closing=True)
+            except KeyboardInterrupt:
+                if not best.trace and self.stage.over == "rows":  # nothing was learnt
+                    raise
+                self.stopped = INTERRUPTED_AT_THE_END
+                best.result, best.message = "stopped", self.stopped
+                return self._unclosed(best.U, best)
             check_columns(seen, self.rules)
             stats, loss = totals[best.index]
             if wanted:
                 self.work.commit(best.index)
                 z = concatenate(list(self.work.blocks(best.index, self.runs)))
         objective = (loss + model.penalty(best.U)) / self.shape.weight
-        return self._fit(best.U, best, stats, loss, z, objective)
+        return self.fit_of(best.U, best, stats, loss, z, objective)

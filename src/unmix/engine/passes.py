@@ -56,7 +56,7 @@ class Passes:
         """A pass; leaves each start's objective in its trace and its statistics beside it."""
         loop, losses, began = self.loop, dict.fromkeys((s.index for s in live), 0.0), time.perf_counter()
         for runs in self.batches:
-            totals = yield from self._sweep(live, runs)
+            totals = yield from self.sweep(live, runs)
             weight = loop.shape.weight if len(self.batches) == 1 else loop.weight_of(runs)
             if weight == 0:
                 continue
@@ -75,7 +75,7 @@ class Passes:
         for s in live:
             loop.record(s, (losses[s.index] + loop.stage.penalty(s.U)) / loop.shape.weight, began)
 
-    def _sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
+    def sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
         """(stats, loss) of each start over some runs."""
         loop = self.loop
         totals, seen = yield Ask(loop.stage, {s.index: s.U for s in live}, runs, loop.stage.stateful)
@@ -84,6 +84,11 @@ class Passes:
                 check_columns(seen, loop.rules)
             loop.look(seen.missing)
         return totals
+
+    def undo(self, live: list[Start]) -> bool:
+        """Whether a pass that was broken off has left nothing behind: no new z, no parts of some batches."""
+        as_before = all(len(s.trace) == self.loop.number for s in live)
+        return as_before and not self.loop.stage.stateful and len(self.batches) == 1
 
     # -- after the pass --
 
@@ -153,7 +158,7 @@ class Passes:
         (s.U, s.made_of), s.plain, s.stats = s.plain, None, None
 
     def _spoilt(self, s: Start, where: str) -> None:
-        s.spoilt(where, f"pass {self.loop.number}")
+        s.spoilt(where, f"{self.word} {self.loop.number}")
         self.loop.work.forget(s.index)
 
     def final(self, s: Start) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
 from unmix.engine.draws import Draws
+from unmix.engine.layout import Run
 from unmix.engine.moments import moments
-from unmix.engine.passes import Steps, count, first_bad
+from unmix.engine.passes import Passes, Steps, count, first_bad
 from unmix.engine.runners import Ask
 from unmix.engine.sample import centre_of, check_columns, check_sample, origin, whole_block
 from unmix.engine.stage import Stage
@@ -36,7 +37,7 @@ class Rounds:
         loop, over = self.loop, self.loop.stage.over
         data: Any = None
         if over == "moments":
-            data = yield from self._moments()
+            data = yield from moments_of(loop)
         elif over == "sample":
             data = loop.sample
         elif over == "whole":
@@ -44,26 +45,6 @@ class Rounds:
             check_sample(data, loop.rules)
             loop.look(data.observed is not None)
         self.data = loop.stage.open(data, Draws(loop.seed, loop.purpose("open")))
-
-    def _moments(self) -> Steps[Moments]:
-        """One pass collects the moments, about an origin near the rows, and moves them to the mean of the sample."""
-        loop = self.loop
-        self._refuse_missing(loop.sample.observed is not None)
-        centre = centre_of(loop.sample)
-        shift = origin(loop.sample, centre)
-        totals, seen = yield Ask(Gather(), {0: (shift,)}, loop.runs, False)
-        check_columns(seen, loop.rules)
-        loop.look(seen.missing)
-        self._refuse_missing(seen.missing)
-        return Moments(*totals[0][0]).about(centre - shift)
-
-    def _refuse_missing(self, missing: bool) -> None:
-        """Rows that miss cells have no moments, and the model named the same stages for them."""
-        if missing:
-            raise ValueError(
-                f"the stage {self.loop.stage.name!r} of {self.loop.rules.owner} works on moments, which rows with "
-                "missing cells do not have: let `stages(shape)` give others where `shape.complete` is False"
-            )
 
     def first_data(self) -> Any:
         """What `start` sees: a sample of the rows beside moments, else what is held."""
@@ -85,6 +66,13 @@ class Rounds:
         loop.number += 1
         return
         yield
+
+    def undo(self, live: list[Start]) -> bool:
+        """Take back a round that was broken off, so that all starts are at the same step."""
+        for s in live:
+            del s.trace[self.loop.number :]
+            s.next = None
+        return True
 
     def judge(self, s: Start) -> None:
         """Take the next parts, test convergence."""
@@ -125,6 +113,46 @@ class Rounds:
                 _, now = stage.step(s.U, self.data, Draws(loop.seed, loop.purpose("end"), s.index))
             s.U = s.U if now <= s.objective else s.good
         s.U = self.final(s)
+
+
+class OnMoments(Passes):
+    """The same steps as over rows, `local` and `update`, on the moments that stand for all rows."""
+
+    word = "round"
+
+    def __init__(self, loop: Any) -> None:
+        self.loop, self.batches = loop, [loop.runs]
+
+    def open(self) -> Steps[None]:
+        """Hold the moments."""
+        self.data = self.loop.stage.open((yield from moments_of(self.loop)), Draws(self.loop.seed, "open"))
+
+    def sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
+        """(stats, loss) of each start; nothing is read."""
+        outs = {s.index: self.loop.stage.local(s.U, Block(self.data)) for s in live}
+        return {i: (out.stats, float(out.loss)) for i, out in outs.items()}
+        yield
+
+
+def moments_of(loop: Any) -> Steps[Moments]:
+    """One pass collects the moments, about an origin near the rows, and moves them to the mean of the sample."""
+    refuse_missing(loop, loop.sample.observed is not None)
+    centre = centre_of(loop.sample)
+    shift = origin(loop.sample, centre)
+    totals, seen = yield Ask(Gather(), {0: (shift,)}, loop.runs, False)
+    check_columns(seen, loop.rules)
+    loop.look(seen.missing)
+    refuse_missing(loop, seen.missing)
+    return Moments(*totals[0][0]).about(centre - shift)
+
+
+def refuse_missing(loop: Any, missing: bool) -> None:
+    """Rows that miss cells have no moments, and the model named the same stages for them."""
+    if missing:
+        raise ValueError(
+            f"the stage {loop.stage.name!r} of {loop.rules.owner} works on moments, which rows with missing cells do "
+            "not have: let `stages(shape)` give others where `shape.complete` is False"
+        )
 
 
 class Gather(Stage):

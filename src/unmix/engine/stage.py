@@ -119,10 +119,9 @@ class Stage:
     def step(self, U: Any, data: Any, rng: np.random.Generator) -> tuple[Any, float | None]:
         """A round: the next parts, and the objective per row at U (None: the stage ends after `most`). Pure.
 
-        By default `local` and `update` of moments.
+        A stage over moments may do without: then `local` sees the moments as one block, and `update` what it gives.
         """
-        out = self.local(U, Block(data))
-        return self.update(U, out.stats), (float(out.loss) + self.penalty(U)) / float(data.n)
+        raise NotImplementedError(f"{type(self).__name__} has no `step`, which rounds over {self.over!r} need")
 
     def penalty(self, U: Any) -> float:
         """Terms of the objective of passes that are not a sum over rows."""

@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import os
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def write(path: str | os.PathLike[str], value: Any) -> None:
     arrays: list[np.ndarray] = []
     text = json.dumps(_flatten(value, arrays, "value"))
     target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as z:
             z.writestr("content.json", text)

@@ -19,7 +19,7 @@ def lloyd(x, w, centers, labels, few):
     K = len(centers)
     N, A = np.zeros(K), np.zeros((K, d))
     across = np.zeros((d, TILE), np.float32)
-    score, least, nearest = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.int32)
+    score, least, nearest = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.zeros(TILE, np.int32)
     changed = 0
     for first in range(0, n, TILE):
         rows = min(TILE, n - first)

@@ -20,9 +20,10 @@ from sklearn.base import is_clusterer
 from sklearn.utils import get_tags
 
 from unmix.engine.config import get_config
-from unmix.engine.sources import as_source
+from unmix.engine.sources import Source, as_source
 from unmix.model.capabilities import Capability, Density, Gaussians, Geometry, Groups, Imputes, Space
 from unmix.model.estimator import Model
+from unmix.model.opening import refuse_unobserved
 
 
 def adapt(estimator: Any) -> Any:
@@ -46,6 +47,16 @@ def declares(estimator: Any) -> bool:
 def streams(estimator: Any) -> bool:
     """Whether an estimator takes rows that are not in memory: ours do, and `Select` of one."""
     return declares(getattr(estimator, "model", estimator))
+
+
+def opened(estimator: Any, X: Any) -> Source:
+    """X as a source, if the estimator reads what its absent entries mean."""
+    inner = getattr(estimator, "model", estimator)  # of `Select`
+    if isinstance(inner, Model) and inner.absent == "unobserved":
+        return as_source(X, absent="unobserved")
+    source = as_source(X)
+    refuse_unobserved(source, type(estimator).__name__, missing=getattr(inner, "missing", False))
+    return source
 
 
 def pairwise(estimator: Any) -> bool:

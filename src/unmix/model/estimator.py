@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from unmix.engine import layout, tree
 from unmix.engine.callbacks import Callbacks
 from unmix.engine.config import get_config
-from unmix.engine.jobs import Job, Learnt, fit_all
+from unmix.engine.jobs import Job, fit_all
 from unmix.engine.layout import Shape
+from unmix.engine.learn import Learnt
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
@@ -182,10 +183,10 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}
 
     def _warn(self, fit: Fit) -> None:
-        name = type(self).__name__
+        name, tolerant = type(self).__name__, "tol" in self._get_param_names()
         if fit.result == "max_iter" and fit.unfinished:
             warnings.warn(
-                f"{name} {fit.message}: raise max_iter, or tol if this is close enough",
+                f"{name} {fit.message}: raise max_iter{', or tol if this is close enough' if tolerant else ''}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -14,14 +14,21 @@ from unmix.engine.sources import Source
 def check_kind(model: Any, source: Any) -> None:
     """Refuse sparse rows, or a meaning of their absent entries, that the model does not take."""
     name = type(model).__name__
-    if source.absent == "unobserved" != model.absent:
-        raise ValueError(
-            f"X says that the entries it does not hold were not observed, but {name} reads them as zeros: pass "
-            'dense rows with NaN there, or as_source(X, absent="zero") if they are zeros'
-        )
+    if model.absent != "unobserved":
+        refuse_unobserved(source, name, model.missing)
     if source.sparse and not model.sparse:
         raise TypeError(
             f"Sparse data was passed for X, but {name} needs dense data. Use '.toarray()' to convert it to dense."
+        )
+
+
+def refuse_unobserved(source: Any, who: str, missing: bool) -> None:
+    """Refuse rows whose absent entries were not observed, on behalf of what would read them as zeros."""
+    if source.absent == "unobserved":
+        dense = "pass dense rows with NaN there, or " if missing else ""
+        raise ValueError(
+            f"X says that the entries it does not hold were not observed, but {who} reads them as zeros: {dense}"
+            'as_source(X, absent="zero") if they are zeros'
         )
 
 
@@ -61,7 +68,13 @@ def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float]:
     if sample_weight is None:
         return None, float(n)
     w = _check_sample_weight(sample_weight, Length(n), dtype=np.float64, ensure_non_negative=True)
-    return None if (w == 1).all() else w, float(w.sum())
+    with np.errstate(over="ignore"):  # told in words
+        total = float(w.sum())
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight reaches {w.max():.1e}, and its sum is beyond float64: divide it by {w.max():.1e}"
+        )
+    return None if (w == 1).all() else w, total
 
 
 def shape_of(model: Any, source: Any, weight: float) -> Shape:

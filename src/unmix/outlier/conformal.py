@@ -40,8 +40,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from unmix.engine.sources import Source, as_source
-from unmix.model.adapter import pairwise, streams
+from unmix.engine.sources import Source
+from unmix.model.adapter import opened, pairwise, streams
 from unmix.outlier.density import RowDensity
 from unmix.outlier.scores import cell_spread, row_scores, spread, strangeness
 
@@ -342,7 +342,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
             raise TypeError(f"model={name} is not a model of unmix, so rows must be in memory: pass an array")
 
     def _open(self, X: Any, reset: bool) -> Any:
-        source = as_source(X)
+        source = opened(RowDensity() if self.model is None else self.model, X)
         if not isinstance(X, Source):
             _check_feature_names(self, X, reset=reset)
         if reset:

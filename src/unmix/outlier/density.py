@@ -68,6 +68,7 @@ class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
     True
     """
 
+    missing: ClassVar[bool] = True  # takes rows with cells that were not observed
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],

@@ -29,8 +29,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from unmix.engine.sources import as_source
-from unmix.model.adapter import adapt
+from unmix.model.adapter import adapt, opened
 from unmix.model.capabilities import Completes, Density, Geometry, Imputes, Reconstructs
 
 PIECE = 1 << 20  # cells of rows that are looked at together
@@ -115,7 +114,7 @@ def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.nda
     model = adapt(model)
     if isinstance(model, (Completes, Density)):
         return None
-    source = as_source(reference)
+    source = opened(model, reference)
     if isinstance(model, Geometry):
         if model.space.unknown:
             raise ValueError(model.space.unknown)
@@ -136,7 +135,7 @@ def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
         return np.asarray(-log_p / np.maximum(tokens, 1e-300))  # nothing to predict is no surprise: 0
     if isinstance(model, Density):
         return -np.asarray(model.score_samples(X), dtype=np.float64)
-    source = as_source(X)
+    source = opened(model, X)
     out = np.empty(source.n)
     for a, b, x in pieces(source):
         if isinstance(model, Geometry):
@@ -156,7 +155,7 @@ def cell_spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> n
         if not why_not:
             return None
     elif isinstance(model, Reconstructs) or (isinstance(model, Geometry) and model.centers() is not None):
-        return column_spread(model, as_source(reference), keep)
+        return column_spread(model, opened(model, reference), keep)
     raise TypeError(
         f"{type(model).__name__}{f'({why_not})' if why_not else ''} does not say what a cell should be given the "
         "others: use a Gaussian mixture, a factorisation or k-means for cells, or `scores` for rows"
@@ -165,7 +164,7 @@ def cell_spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> n
 
 def cells(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
     """Scores of cells in given units."""
-    model, source = adapt(model), as_source(X)
+    model, source = adapt(model), opened(model, X)
     out = np.empty((source.n, source.d))
     for a, b, x in pieces(source):
         if isinstance(model, Imputes):

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from unmix.engine.config import get_config
 from unmix.engine.rows import Rules, inspect
 from unmix.engine.sources import Source, as_source
+from unmix.model.opening import refuse_unobserved
 
 PIECE = 8 << 20  # bytes of rows that are read at a time
 
@@ -252,6 +253,7 @@ def variation(X: Any, labels: Any, *, sample_weight: Any = None) -> Variation:
     (50.0, 0.2)
     """
     source = as_source(X)
+    refuse_unobserved(source, "variation", missing=True)
     g = groups(labels, source.n, sample_weight)
     K, d = len(g.names), source.d
     counts, sums, shift = np.zeros((K, d)), np.zeros((K, d)), None

@@ -23,6 +23,7 @@ from unmix.engine.draws import generator
 from unmix.engine.rows import Rules, inspect
 from unmix.engine.runners import one_blas_thread, pool
 from unmix.engine.sources import Source, as_source
+from unmix.model.opening import refuse_unobserved
 from unmix.validate.clusterings import Groups, blocks, groups, seed_of
 
 PANEL_ROWS = 64  # per cluster, from which whole panels for each are worth it
@@ -130,6 +131,7 @@ def silhouette(
     0.8997
     """
     source = as_source(X)
+    refuse_unobserved(source, "silhouette", missing=True)
     g = groups(labels, source.n, sample_weight)
     _check(source, g, metric, sample)
     rows, exact = _drawn(g, sample, seed_of(random_state))

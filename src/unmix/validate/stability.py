@@ -23,8 +23,8 @@ from threadpoolctl import ThreadpoolController
 from unmix.engine.config import config, cores, get_config
 from unmix.engine.draws import generator
 from unmix.engine.runners import one_blas_thread
-from unmix.engine.sources import Source, as_source
-from unmix.model.adapter import adapt, pairwise
+from unmix.engine.sources import Source
+from unmix.model.adapter import adapt, opened, pairwise
 from unmix.model.capabilities import Groups
 from unmix.validate.clusterings import clustering_distance, deviations, seed_of
 
@@ -131,7 +131,7 @@ def stability(
     >>> stability(unmix.KMeans(5), X, method="transfer", n=5, random_state=0).score < 0.9
     True
     """
-    source, seed = as_source(X), seed_of(random_state)
+    source, seed = opened(model, X), seed_of(random_state)
     fraction = _check(model, source, method, n, fraction, noise)
     size = max(1, round(fraction * source.n))
     if method == "transfer":

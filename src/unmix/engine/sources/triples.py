@@ -27,6 +27,9 @@ class Triples(Csr):
         self.rows, self.columns = rows, columns
         self.names = [str(c) for c in columns] if named else None
 
+    def __repr__(self) -> str:
+        return f"<{self.n} rows × {self.d} columns, {self.x.nnz} entries observed>"
+
 
 def triples(
     row: Any,
@@ -71,6 +74,9 @@ def triples(
         raise ValueError(f"duplicates={duplicates!r}: take one of {', '.join(MERGES)}")
     if data is not None:
         row, column, value = table_columns(data, [row, column, value])
+    for name, a in (("row", row), ("column", column), ("value", value)):
+        if np.ma.is_masked(a):
+            raise ValueError(f"{name} has masked entries: leave those triples out, as with {name}.compressed()")
     row, column, value = (np.asarray(a) for a in (row, column, value))
     if not row.ndim == column.ndim == value.ndim == 1 or not len(row) == len(column) == len(value) > 0:
         raise ValueError(
@@ -78,6 +84,8 @@ def triples(
             "arrays of one length, with at least one entry"
         )
     check_kind(value.dtype)
+    if value.dtype == np.float16:  # which SciPy's sparse matrices cannot hold
+        value = value.astype(np.float32)
     if value.dtype.kind == "O":
         value = numbers(value[:, None])[:, 0]
     i, row_names = positions(row, rows, "row")
@@ -114,10 +122,14 @@ def positions(keys: np.ndarray, wanted: Any, what: str) -> tuple[np.ndarray, np.
         empty = np.array([k is None or k != k for k in keys])
     if empty.any():
         raise ValueError(f"the {what} of triple {int(np.argmax(empty))} is missing: drop that triple, or name it")
+    if keys.dtype.kind == "O" and len({isinstance(k, str) for k in keys}) > 1:
+        raise ValueError(f"some {what}s of the triples are called by text and some by numbers: make them all text")
     if wanted is None:
         names, at = np.unique(keys, return_inverse=True)
         return at, names
     names = np.arange(wanted) if isinstance(wanted, (int, np.integer)) else np.asarray(wanted)
+    if names.ndim != 1 or len(set(names.tolist())) < len(names) or not len(names):
+        raise ValueError(f"{what}s={wanted!r}: give different names in one list, at least one, or how many there are")
     order = np.argsort(names, kind="stable")
     at = order[np.minimum(np.searchsorted(names, keys, sorter=order), len(names) - 1)]
     unknown = names[at] != keys
@@ -133,7 +145,12 @@ def table_columns(data: Any, names: list[Any]) -> list[np.ndarray]:
     """Three columns of a data frame or Arrow table."""
     import narwhals as nw
 
-    frame = nw.from_native(data, eager_only=True)
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError as e:
+        raise TypeError(
+            f"data is a {type(data).__name__}: pass a data frame or an Arrow table (read a file with pandas or polars)"
+        ) from e
     for name in names:
         if name not in frame.columns:
             raise ValueError(f"data has no column {name!r}; it has {', '.join(map(str, frame.columns[:8]))}")
