@@ -53,7 +53,8 @@ def model_page(name, cls):
     lines += ["| " + " | ".join(map(yes, flags.values())) + " |", ""]
     for what, why in {**cls.exempt, **cls.exempt_checks}.items():
         lines += [f"- *Exempt from* `{what}`: {why}"]
-    lines += ["", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]
+    told = "`trace_`, `result_`, `n_iter_` and `stages_` tell how a fit went: see [the guide](../guide.md)."
+    lines += ["", told, "", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]
     lines += ["   :members:", "   :inherited-members: Model", "```"]
     common = inspect.cleandoc(unmix.Model.__doc__).partition("Attributes\n----------\n")[2]
     lines += ["", "## Attributes of every fitted model", "", "```{eval-rst}"]
