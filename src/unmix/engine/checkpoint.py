@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
@@ -18,12 +19,15 @@ from unmix.engine.accelerate import Accelerator
 from unmix.engine.start import Start
 from unmix.io import pack
 
+STATE = ("complete", "stage", "number", "batches", "ended", "seed", "seconds", "starts")  # what a file holds
+
 
 class Checkpoint:
     """The file of a fit, or nothing where no checkpoint was asked for."""
 
     def __init__(self, path: Path | None, belongs: dict[str, Any], every: float) -> None:
         self.path, self.belongs, self.every, self.last = path, belongs, every, time.monotonic()
+        self.failed = False  # a warning was given
 
     @classmethod
     def of(cls, loop: Any) -> Checkpoint:
@@ -39,7 +43,7 @@ class Checkpoint:
         if path.is_dir():
             raise ValueError(f"checkpoint={str(path)!r} is a folder: give the name of a file in it")
         params = loop.model.get_params(deep=False)
-        if not isinstance(params.get("random_state"), int):  # then the seed in the file is as good as any
+        if params.get("random_state") is None:  # then the seed in the file is as good as any
             params.pop("random_state", None)
         belongs = {
             "model": type(loop.model).__name__,
@@ -62,6 +66,10 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
                 "or name another"
             ) from e
+        if not (isinstance(saved, dict) and saved.keys() >= {"belongs", *STATE}):
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is a file of unmix, but not a checkpoint: name another file"
+            )
         wrong = [k for k, v in self.belongs.items() if saved["belongs"].get(k) != v]
         if wrong:
             raise ValueError(
@@ -112,7 +120,17 @@ class Checkpoint:
             "seconds": seconds,
             "starts": entries,
         }
-        pack.write(self.path, value)
+        try:
+            pack.write(self.path, value)
+        except OSError as error:  # a full disk does not end a fit
+            if not self.failed:
+                warnings.warn(
+                    f"checkpoint={str(self.path)!r} could not be written ({error}): the fit goes on, but if it is "
+                    "broken off, it cannot be resumed from here; make room, or name a file elsewhere",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self.failed = True
         self.last = time.monotonic()
 
     def remove(self) -> None:
@@ -133,6 +151,10 @@ def identity(value: Any, depth: int = 20) -> Iterator[bytes]:
     """Bytes that tell a value from others in any process: `repr` leaves out most of an array, or holds an address."""
     if depth == 0:  # a function that refers to itself
         yield type(value).__qualname__.encode()
+    elif isinstance(value, np.integer):
+        yield repr(int(value)).encode()
+    elif isinstance(value, np.random.RandomState):
+        yield from identity(value.get_state(), depth - 1)
     elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
         yield f"{value.dtype.str} {value.shape}".encode()
         yield np.ascontiguousarray(value).tobytes()
@@ -159,6 +181,8 @@ def identity(value: Any, depth: int = 20) -> Iterator[bytes]:
         yield from identity((value.__func__, value.__self__), depth - 1)
     elif sp.issparse(value):
         yield from identity((value.shape, *value.nonzero(), value.tocsr().data), depth - 1)
+    elif hasattr(value, "__array__"):  # a data frame, whose `repr` leaves rows out
+        yield from identity(np.asarray(value), depth - 1)
     elif " at 0x" in (text := repr(value)):
         name = getattr(value, "__qualname__", type(value).__qualname__)
         yield from identity((name, getattr(value, "__dict__", {})), depth - 1)

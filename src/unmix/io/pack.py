@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
 import io
 import json
@@ -25,6 +26,7 @@ def write(path: str | os.PathLike[str], value: Any) -> None:
     text = json.dumps(_flatten(value, arrays, "value"))
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
+    sweep(target)
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as z:
             z.writestr("content.json", text)
@@ -34,6 +36,25 @@ def write(path: str | os.PathLike[str], value: Any) -> None:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sweep(target: Path) -> None:
+    """Remove what processes that were killed while they wrote this file have left beside it."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.*.part"):
+        pid = left.name.split(".")[-3]
+        if pid.isdigit() and int(pid) != os.getpid() and not alive(int(pid)):
+            left.unlink(missing_ok=True)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is running."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def read(path: str | os.PathLike[str], own: str = "unmix") -> Any:

@@ -114,14 +114,21 @@ class Source:
         return out
 
     def fingerprint(self) -> str:
-        """A cheap identity, so that no checkpoint is resumed on other data: kind, shape, dtype, names, a few rows."""
+        """An identity, so that no checkpoint is resumed on other data: kind, shape, dtype, names, and rows.
+
+        All rows that are in memory, a few of those that would have to be read.
+        """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(repr((self.kind, self.n, self.d, self.dtype.str, self.sparse, self.names)).encode())
-        for i in sorted(set(self._sample())):
-            row = self.read(i, i + 1)
-            parts = (row.indices.astype(np.int64), row.data) if self.sparse else (row,)
+        if self.in_memory:
+            bounds = list(pairwise([*range(0, self.n, self._step()), self.n]))
+        else:
+            bounds = [(i, i + 1) for i in sorted(set(self._sample()))]
+        for a, b in bounds:
+            rows = self.read(a, b)
+            parts = (rows.indptr, rows.indices, rows.data) if self.sparse else (rows,)
             for part in parts:
-                digest.update(np.ascontiguousarray(part).tobytes())
+                digest.update(np.ascontiguousarray(part, np.int64 if part.dtype.kind == "i" else None).tobytes())
         return digest.hexdigest()
 
     def _sample(self) -> list[int]:
