@@ -24,8 +24,6 @@ from typing import Any
 HERE = Path(__file__).parents[1]
 SECONDS = 8.0  # of both versions in a case, beyond which runs are not repeated
 RUNS = 40  # at most
-SMALL = ("PCA", "FactorAnalysis", "RobustPCA", "KMeans", "SoftKMeans", "KernelKMeans", "KMedoids", "GaussianMixture",
-         "BayesianGaussianMixture", "Mixture", "NMF", "LatentDirichletAllocation")  # fmt: skip
 
 
 def small(name: str) -> Callable[[], Any]:
@@ -50,13 +48,15 @@ def small(name: str) -> Callable[[], Any]:
 
 def names() -> list[str]:
     """Every case."""
+    import unmix
     from benchmarks.__main__ import cases
 
+    every = list(unmix.models())
     digits = ("PCA", "KMeans", "KMedoids", "GaussianMixture", "NMF", "LatentDirichletAllocation", "SoftKMeans")
     tens = ("KMeans", "GaussianMixture", "KMedoids", "SoftKMeans", "NMF", "Mixture")
-    mine = [f"iris-{m}" for m in SMALL] + [f"digits-{m}" for m in digits] + [f"iris-{m}-ten" for m in tens]
+    mine = [f"iris-{m}" for m in every] + [f"digits-{m}" for m in digits] + [f"iris-{m}-ten" for m in tens]
     large = [n for n in cases() if not n.startswith("startup")]
-    return mine + large + [f"cold-{m}" for m in SMALL]
+    return mine + large + [f"cold-{m}" for m in every]
 
 
 def fit_of(name: str) -> Callable[[], Any]:

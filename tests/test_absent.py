@@ -414,19 +414,21 @@ def test_triples_that_are_none():
 
 def test_no_question_takes_unobserved_entries_for_zeros(planted):
     from sklearn.cluster import KMeans
+    from sklearn.ensemble import IsolationForest
 
     from unmix.outlier import scores
     from unmix.validate import silhouette, stability, variation
 
     _, S, _ = planted
     source, labels = as_source(S, absent="unobserved"), np.arange(S.shape[0]) % 2
-    fitted = unmix.KMeans(2, random_state=0).fit(S)
+    fitted, density = unmix.KMeans(2, random_state=0).fit(S), IsolationForest(random_state=0).fit(S.toarray())
     for ask in (
         lambda: silhouette(source, labels),
         lambda: variation(source, labels),
         lambda: stability(unmix.KMeans(2), source, n=2),
         lambda: stability(KMeans(2), source, n=2),
         lambda: scores(fitted, source),
+        lambda: scores(density, source),
         lambda: unmix.OutlierDetector(unmix.KMeans(2)).fit(source),
         lambda: unmix.OutlierDetector(unmix.PCA(2)).fit(source),
         lambda: unmix.OutlierDetector().fit(source),

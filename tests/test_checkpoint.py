@@ -5,6 +5,9 @@ import pickle
 import subprocess
 import sys
 import warnings
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +15,7 @@ import pytest
 from test_laws import At, Killed, kill
 
 import unmix
+from unmix.io import pack
 
 X = np.random.default_rng(0).standard_normal((300, 5))
 
@@ -67,8 +71,6 @@ def test_a_model_file_is_not_a_checkpoint(tmp_path):
 
 
 def test_a_full_disk_does_not_end_a_fit(tmp_path, monkeypatch):
-    from unmix.io import pack
-
     def full(*args):
         raise OSError(28, "No space left on device")
 
@@ -86,8 +88,6 @@ def test_a_full_disk_does_not_end_a_fit(tmp_path, monkeypatch):
 
 
 def test_what_a_killed_process_left_is_swept_away(tmp_path):
-    from unmix.io import pack
-
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     path = tmp_path / "state"
     left = tmp_path / f".state.{int(gone.stdout)}.1.part"
@@ -96,3 +96,112 @@ def test_what_a_killed_process_left_is_swept_away(tmp_path):
         file.write_bytes(b"torn")
     pack.write(path, {"a": 1})
     assert {p.name for p in tmp_path.iterdir()} == {"state", mine.name, others.name}
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import unmix
+sys.path.insert(0, {tests!r})
+from test_laws import At, kill
+X = np.random.default_rng(0).standard_normal((100, 3))
+def power_of(power):
+    return lambda a, b: (abs(a - b) ** power).sum()
+model = unmix.KMedoids(9, metric=power_of(float(sys.argv[1])), init="random", random_state=0)
+with unmix.config(checkpoint={path!r}, checkpoint_seconds=0.0):
+    if len(sys.argv) > 2:
+        model.set_callbacks(At(3, kill))
+    print(model.fit(X).medoid_indices_.tolist())
+"""
+
+
+def test_a_function_among_the_parameters_is_known_again_in_another_process(tmp_path):
+    path = tmp_path / "state"
+    script = SCRIPT.format(tests=str(Path(__file__).parent), path=str(path))
+
+    def run(*args):
+        return subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=False)
+
+    assert "Killed" in run("1", "killed").stderr
+    assert path.exists()
+    assert "belongs to another fit (other parameters)" in run("2").stderr  # another function of the same name
+    assert run("1").stdout.startswith("[")
+    assert not path.exists()
+
+
+def test_arrays_inside_parameters_tell_fits_apart(tmp_path):
+    X, V = np.random.default_rng(0).standard_normal((200, 40)), np.eye(40)
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        model = unmix.KMedoids(9, metric="mahalanobis", metric_params={"VI": V}, init="random", random_state=0)
+        with pytest.raises(Killed):
+            model.set_callbacks(At(2, kill)).fit(X)
+        V = V.copy()
+        V[20, 20] = 9.0  # which `repr` leaves out
+        with pytest.raises(ValueError, match="other parameters"):
+            unmix.KMedoids(9, metric="mahalanobis", metric_params={"VI": V}, init="random", random_state=0).fit(X)
+
+
+def test_medoids_of_another_memory_budget_are_not_resumed(tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    model = unmix.KMedoids(5, init="random", random_state=0)
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        with pytest.raises(Killed):
+            pickle.loads(pickle.dumps(model)).set_callbacks(At(2, kill)).fit(X)
+        with (
+            unmix.config(memory_budget=4 * 100**2),
+            pytest.raises(
+                ValueError, match="medoids of all rows, but the memory budget of this fit allows samples of 100"
+            ),
+        ):
+            model.fit(X)
+
+
+def test_ctrl_c_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    calls, opened = [], zipfile.ZipFile.open
+
+    def broken(self, *args, **more):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return opened(self, *args, **more)
+
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    path = tmp_path / "state"
+    truth = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+    with unmix.config(checkpoint=path, checkpoint_seconds=0.0):
+        monkeypatch.setattr(zipfile.ZipFile, "open", broken)
+        stopped = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+        monkeypatch.undo()
+        assert stopped.result_ == "stopped"
+        assert [p.name for p in tmp_path.iterdir()] == ["state"]
+        assert np.array_equal(unmix.KMedoids(20, init="random", random_state=0).fit(X).labels_, truth.labels_)
+
+
+def test_several_threads_write_one_file(tmp_path):
+    path = tmp_path / "file"
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda i: pack.write(path, {"a": np.full(1000, i)}), range(40)))
+    assert len(set(pack.read(path)["a"])) == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_checkpoint_of_other_stages_is_refused(tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        with pytest.raises(Killed):
+            unmix.GaussianMixture(3, random_state=0).set_callbacks(At(3, kill)).fit(X)
+        with pytest.raises(ValueError, match="belongs to another fit"):
+            unmix.GaussianMixture(3, init_params="random", random_state=0).fit(X)
+
+
+def test_who_stopped_a_fit_may_go_on_with_it(tmp_path):
+    X = np.random.default_rng(0).standard_normal((600, 3))
+    truth = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+    assert len(truth.trace_) > 2
+    with unmix.config(checkpoint=tmp_path / "state", checkpoint_seconds=0.0):
+        first = unmix.KMedoids(20, init="random", random_state=0).set_callbacks(At(2, lambda: True)).fit(X)
+        assert first.result_ == "stopped"
+        again = unmix.KMedoids(20, init="random", random_state=0).fit(X)
+    assert again.result_ == "converged"
+    assert np.array_equal(again.medoid_indices_, truth.medoid_indices_)
+    assert len(again.trace_) == len(truth.trace_)

@@ -89,3 +89,10 @@ def test_errors_are_sentences(table, args, says):
     assert says in out.output
     assert "Traceback" not in out.output
     assert not table.with_suffix(".unmix").exists()
+
+
+def test_a_reader_that_has_enough_is_no_error():
+    command = f"{sys.executable} -c 'from unmix.cli.main import main; main()' models"
+    out = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, check=False)
+    assert out.stdout.startswith("PCA: ")
+    assert "Error" not in out.stderr

@@ -222,6 +222,6 @@ def test_errors_name_argument_value_and_remedy():
 def test_labels_that_rounding_moves_in_circles_come_to_an_end():
     X = np.random.default_rng(0).standard_normal((150, 3)) + 1e8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # some are stopped, and say so
         ends = {KernelKMeans(8, kernel="rbf", random_state=seed).fit(X).result_ for seed in range(40)}
     assert ends <= {"converged", "stopped"}

@@ -9,8 +9,6 @@ import click
 
 import unmix
 
-FILES = "a CSV, TSV, Parquet (file or folder), Feather, .npy, .npz (sparse) or Zarr file"
-
 
 class Plain(click.Group):
     """A group whose errors are one plain sentence, not a traceback."""
@@ -19,6 +17,8 @@ class Plain(click.Group):
         """Run a command; what the library says about bad input is what the user reads."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # `unmix models | head`: nobody reads on, and click ends quietly
+            raise
         except (ValueError, TypeError, OSError, MemoryError, ImportError, NotImplementedError) as e:
             raise click.ClickException(str(e)) from e
 

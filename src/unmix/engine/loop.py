@@ -176,8 +176,7 @@ class Loop:
 
     def _steps(self, way: Any, starts: list[Start], checkpoint: Checkpoint) -> Steps[None]:
         """Step after step until all starts have ended, somebody stops the fit, or there were enough."""
-        own = self.stage.most
-        most = self.model.max_iter if own is None else own
+        most = self.model.max_iter if self.stage.most is None else self.stage.most
         live = [s for s in starts if s.result == "running"]
         self.watch.stage(self.stage.name, way.word, most)
         amid = ""  # which part of a step
@@ -200,15 +199,19 @@ class Loop:
             )
             if not amid or (amid == "make" and way.undo(live)):  # else starts are at different steps
                 checkpoint.save(self, starts, at_once=True)
-        for s in starts:
-            if s.result == "running" and self.stopped:
-                s.result, s.message = "stopped", self.stopped
-            elif s.result == "running" and own is not None:
-                how = count(self.number, way.word) if self.number else "closed form"
-                s.result, s.message = "solved", f"solved in {how}"
-            elif s.result == "running":
-                s.result, s.message = "max_iter", f"not converged after {count(self.number, way.word)}"
-                s.unfinished = s.wants_more(self.stage.goal(s.U, s.trace[0].objective))
+        for s in live:
+            self._run_out(s, way.word)
+
+    def _run_out(self, s: Start, word: str) -> None:
+        """A start that would go on ends here: the fit was stopped, or there were steps enough."""
+        steps = count(self.number, word)
+        if self.stopped:
+            s.result, s.message = "stopped", self.stopped
+        elif self.stage.most is not None:
+            s.result, s.message = "solved", f"solved in {steps if self.number else 'closed form'}"
+        else:
+            s.result, s.message = "max_iter", f"not converged after {steps}"
+            s.unfinished = s.wants_more(self.stage.goal(s.U, s.trace[0].objective))
 
     def _judge(self, way: Any, live: list[Start]) -> list[Start]:
         """The starts that go on after a step; in the last stage those that lag too far behind are dropped."""

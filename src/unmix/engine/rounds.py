@@ -125,7 +125,8 @@ class OnMoments(Passes):
 
     def open(self) -> Steps[None]:
         """Hold the moments."""
-        self.data = self.loop.stage.open((yield from moments_of(self.loop)), Draws(self.loop.seed, "open"))
+        loop = self.loop
+        self.data = loop.stage.open((yield from moments_of(loop)), Draws(loop.seed, loop.purpose("open")))
 
     def sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
         """(stats, loss) of each start; nothing is read."""

@@ -114,7 +114,7 @@ class LogDensity(Density, Adapted):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Scores of rows, which are held in memory: other packages know nothing of sources."""
-        return np.asarray(self.estimator.score_samples(as_source(X).whole(get_config().budget)))
+        return np.asarray(self.estimator.score_samples(opened(self.estimator, X).whole(get_config().budget)))
 
 
 class Centres(Geometry, Adapted):
