@@ -42,7 +42,7 @@ def start():
 
 
 def test_special_functions_are_accurate():
-    from unmix.kernels import lda_special as special
+    from unmix.kernels import special as special
 
     x = np.geomspace(1e-7, 1e12, 20011)
     out = np.empty_like(x)

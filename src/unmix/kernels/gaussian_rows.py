@@ -128,22 +128,20 @@ def by_features(
     x, eta = np.ascontiguousarray(x), np.ascontiguousarray(G.natural)
     code = {"full": kernel.FULL, "diag": kernel.DIAG, "spherical": kernel.SPHERICAL, "tied": kernel.LINEAR}[G.kind]
     z, log_p = np.empty((n, K), x.dtype), np.empty(n, x.dtype)
-    kernel.log_densities(x, shift, code, eta, least(x.dtype), z, log_p)
-    np.exp(z, out=z)  # NumPy's exp is vectorised, Numba's is not
-    kernel.normalise(z, log_p)
+    kernel.responsibilities(x, shift, code, eta, least(x.dtype), z, log_p)
     centred = x - shift if G.kind == "tied" else x
     if G.kind == "tied":
         y = centred @ G.factors
         log_p -= 0.5 * np.einsum("ij,ij->i", y, y)
     if not moments:
         return z, log_p, None
-    weight = None if w is None else w[:, None].astype(x.dtype)
-    total = np.zeros((q, K))
-    kernel.moments(x, shift, code, z if weight is None else z * weight, total)
+    weight, total = np.empty(0, x.dtype) if w is None else w.astype(x.dtype), np.zeros((q, K))
+    kernel.moments(x, shift, code, z, weight, total)
     B = total[1 + d :].T
     if G.kind == "tied":
-        B = pack(((centred if weight is None else centred * weight).T @ centred).astype(np.float64))
-    return z, log_p, Totals(total[0], total[1 : 1 + d].T.copy(), B[:, 0].copy() if G.kind == "spherical" else B.copy())
+        B = pack(((centred if w is None else centred * weight[:, None]).T @ centred).astype(np.float64))
+    B = B[:, 0] if G.kind == "spherical" else B
+    return z, log_p, Totals(total[0], total[1 : 1 + d].T.copy(), B.copy())
 
 
 def by_components(

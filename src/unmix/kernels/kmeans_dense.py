@@ -5,8 +5,9 @@ e = a ‖x − s‖ + b (a bound, not an estimate), so a centre is out when anot
 always one centre is left; where more may be, distances decide, summed in float64. So labels do not depend on how rows
 were cut into blocks, nor on which rows the triangle inequality let us skip.
 
-Scores are made for PANEL rows and CENTRES centres at a time, whose sums stay in registers while DEEP columns go by,
-which stay in the first-level cache while all centres go by.
+Scores are made for tiles of rows and centres whose sums stay in registers while DEEP columns go by (`tile.py`); the
+columns of PANEL rows stay in the first-level cache while all centres go by. ½‖u_k − s‖² is added last, where it costs
+the least in rounding.
 
 Rows are read sixteen columns at a time, of which the last sixteen need not all be there: whatever is kept for a row
 (centres, sums, rows in float32) has D columns, d rounded up to a multiple of sixteen, and zeros at the end.
@@ -37,9 +38,10 @@ from unmix.kernels.lanes import (
     where_lower,
     wide,
 )
+from unmix.kernels.tile import NUMBERS, VALUES, accumulate
 
 PANEL = 64  # rows: four times sixteen lanes
-CENTRES = 4
+ROWS = 16 * VALUES  # in a tile
 DEEP = 128
 TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one step to the next
 LINE = 64  # bytes
@@ -116,59 +118,14 @@ def columns_of(some, D, out):
             transpose(some, r * D + j, D, out, PANEL * j + r, PANEL)
 
 
-@inlined(SUMS)
+@inlined()
 def lengths(columns, d, out):
     """‖x_r‖² of PANEL rows, in float32."""
-    for r in range(PANEL):
-        out[r] = 0
-    for j in range(d):
-        for r in range(PANEL):
-            out[r] += columns[PANEL * j + r] * columns[PANEL * j + r]
-
-
-# No branches here: the compiler would count references to arrays around them, spilling the registers.
-
-
-@inlined()
-def begin(scores, k, started):
-    """Four times sixteen scores of centre k so far; the last PANEL scores are zero."""
-    at = started * PANEL * k + (1 - started) * (len(scores) - PANEL)
-    return load(scores, at), load(scores, at + 16), load(scores, at + 32), load(scores, at + 48)
-
-
-@inlined()
-def keep(scores, k, half, last, t0, t1, t2, t3):
-    """Keep the scores of centre k; ½‖u − s‖² is added last, where it costs the least in rounding."""
-    at, h = PANEL * k, splat(half[k] * last)
-    store(scores, at, plus(t0, h))
-    store(scores, at + 16, plus(t1, h))
-    store(scores, at + 32, plus(t2, h))
-    store(scores, at + 48, plus(t3, h))
-
-
-@inlined()
-def four(columns, away, half, d, start, stop, k, scores):
-    """Add columns start ≤ j < stop to the scores of centres k to k + 3, of which `away` holds −u, four by four."""
-    started, last = np.int64(start > 0), np.float32(stop == d)
-    a0, a1, a2, a3 = begin(scores, k, started)
-    b0, b1, b2, b3 = begin(scores, k + 1, started)
-    c0, c1, c2, c3 = begin(scores, k + 2, started)
-    e0, e1, e2, e3 = begin(scores, k + 3, started)
-    for j in range(start, stop):
-        p, q = PANEL * j, k * d + CENTRES * j
-        x0, x1, x2, x3 = load(columns, p), load(columns, p + 16), load(columns, p + 32), load(columns, p + 48)
-        u = splat_of(away, q)
-        a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
-        u = splat_of(away, q + 1)
-        b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
-        u = splat_of(away, q + 2)
-        c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
-        u = splat_of(away, q + 3)
-        e0, e1, e2, e3 = fma(u, x0, e0), fma(u, x1, e1), fma(u, x2, e2), fma(u, x3, e3)
-    keep(scores, k, half, last, a0, a1, a2, a3)
-    keep(scores, k + 1, half, last, b0, b1, b2, b3)
-    keep(scores, k + 2, half, last, c0, c1, c2, c3)
-    keep(scores, k + 3, half, last, e0, e1, e2, e3)
+    a = b = c = e = splat(np.float32(0))
+    for p in range(0, PANEL * d, PANEL):
+        x, y, z, t = load(columns, p), load(columns, p + 16), load(columns, p + 32), load(columns, p + 48)
+        a, b, c, e = fma(x, x, a), fma(y, y, b), fma(z, z, c), fma(t, t, e)
+    put(out, a, b, c, e)
 
 
 @inlined()
@@ -178,16 +135,16 @@ def lowest_of(t, k, low, after, found):
 
 
 @inlined()
-def two_lowest(scores, n_centers, best, second, label):
+def two_lowest(scores, half, n_centers, best, second, label):
     """Per row, over all centres: the lowest two scores and where the lowest is."""
     top, zero = splat(np.float32(np.inf)), splat(np.int32(0))
     a0, b0, c0, a1, b1, c1, a2, b2, c2, a3, b3, c3 = top, top, zero, top, top, zero, top, top, zero, top, top, zero
     for k in range(n_centers):
-        at, this = PANEL * k, splat(np.int32(k))
-        a0, b0, c0 = lowest_of(load(scores, at), this, a0, b0, c0)
-        a1, b1, c1 = lowest_of(load(scores, at + 16), this, a1, b1, c1)
-        a2, b2, c2 = lowest_of(load(scores, at + 32), this, a2, b2, c2)
-        a3, b3, c3 = lowest_of(load(scores, at + 48), this, a3, b3, c3)
+        at, this, h = PANEL * k, splat(np.int32(k)), splat_of(half, k)
+        a0, b0, c0 = lowest_of(plus(load(scores, at), h), this, a0, b0, c0)
+        a1, b1, c1 = lowest_of(plus(load(scores, at + 16), h), this, a1, b1, c1)
+        a2, b2, c2 = lowest_of(plus(load(scores, at + 32), h), this, a2, b2, c2)
+        a3, b3, c3 = lowest_of(plus(load(scores, at + 48), h), this, a3, b3, c3)
     put(best, a0, a1, a2, a3)
     put(second, b0, b1, b2, b3)
     put(label, c0, c1, c2, c3)
@@ -215,11 +172,11 @@ def bounds(square, best, second, a, b, exact, unscale, bar, rest):
 
 
 @inlined()
-def decide(x, p, d, u, n_centers, D, scores, r, bar):
+def decide(x, p, d, u, n_centers, D, scores, half, r, bar):
     """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared."""
     first, second, nearest = np.inf, np.inf, 0
     for k in range(n_centers):
-        if not scores[PANEL * k + r] > bar:
+        if not scores[PANEL * k + r] + half[k] > bar:
             distance = squared_distance(x, p, d, u, k * D, D)
             if distance < first:
                 first, second, nearest = distance, first, k
@@ -231,6 +188,8 @@ def decide(x, p, d, u, n_centers, D, scores, r, bar):
 @inlined()
 def padded(a, n, d, D):
     """n rows of d columns as rows of D columns."""
+    if d == D:
+        return a
     out = aligned(n * D, a.dtype)
     for i in range(n):
         for j in range(d):
@@ -240,15 +199,18 @@ def padded(a, n, d, D):
 
 @inlined()
 def centres(u, n_centers, d, D, shift, scale, some, away, half):
-    """Set `away` to −(u − shift)·scale, four by four, and half to ½‖u_k − s‖²; return the greatest length."""
+    """Set `away` to −(u − shift)·scale, NUMBERS by NUMBERS, and half to ½‖u_k − s‖²; return the greatest length."""
     longest = 0.0
-    for k in range(n_centers):
-        single(u, k * D, d, shift, scale, D, some, 0)
-        square = length(some, d)
-        half[k] = 0.5 * square
-        longest = max(longest, np.sqrt(square))
+    for first in range(0, n_centers, NUMBERS):
+        for k in range(first, min(first + NUMBERS, n_centers)):
+            r = k - first
+            single(u, k * D, d, shift, scale, D, some, r)
+            square = length(some[r * D : r * D + d], d)
+            half[k] = 0.5 * square
+            longest = max(longest, np.sqrt(square))
         for j in range(d):
-            away[(k - k % CENTRES) * d + CENTRES * j + k % CENTRES] = -some[j]
+            for r in range(min(NUMBERS, n_centers - first)):
+                away[first * d + NUMBERS * j + r] = -some[r * D + j]
     return longest
 
 
@@ -283,17 +245,17 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     upper: the distance to the own centre, less its path; lower: a bound on that to every other, plus drift.
     """
     (n, d), K = x.shape, len(u)
-    D, fours = -(-d // 16) * 16, -(-K // CENTRES) * CENTRES
+    D, packed = -(-d // 16) * 16, -(-K // NUMBERS) * NUMBERS
     x, u, shift = x.reshape(n * d), padded(u.reshape(K * d), K, d, D), padded(shift, 1, d, D)
     N, A, V = np.zeros(K), aligned(K * D, np.float64), np.zeros(K)
-    some, away, half = aligned(PANEL * D, np.float32), aligned(fours * d, np.float32), aligned(fours, np.float32)
+    some, away, half = aligned(PANEL * D, np.float32), aligned(packed * d, np.float32), aligned(packed, np.float32)
     size = centres(u, K, d, D, shift, scale, some, away, half)
     a, b = (d + 8) * UNIT * size, 4 * UNIT * size**2 + (d + 8) * SMALLEST_NORMAL
     if size > 1e19:  # ½‖u‖² is beyond float32: distances decide
         b = np.inf
     fitting, line = TILE // (d * x.itemsize), LINE // x.itemsize
     tile = max(TILE_ROWS, fitting)
-    columns, scores = aligned(PANEL * D, np.float32), aligned(PANEL * (fours + 1), np.float32)
+    columns, scores = aligned(PANEL * D, np.float32), aligned(PANEL * packed, np.float32)
     best, second, square = aligned(PANEL, np.float32), aligned(PANEL, np.float32), aligned(PANEL, np.float32)
     found, bar, rest = np.empty(PANEL, np.int32), np.empty(PANEL), np.empty(PANEL)
     rows, maybe = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64)
@@ -311,7 +273,7 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
                 rows[r] = start + r
         ahead, share = stop * d, 0  # with much work to do, the next rows are prefetched, if they stay cached that long
         if fitting >= TILE_ROWS and 4 * count > stop - start:
-            share = -(-(min(stop + tile, n) - stop) * d // (-(-count // PANEL) * (fours // CENTRES)))
+            share = -(-(min(stop + tile, n) - stop) * d // (-(-count // PANEL) * (packed // NUMBERS)))
         for top in range(0, count, PANEL):
             m = min(PANEL, count - top)
             for r in range(m):
@@ -319,19 +281,21 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             columns_of(some, D, columns)
             lengths(columns, d, square)
             for j in range(0, d, DEEP):
-                for k in range(0, fours, CENTRES):
-                    four(columns, away, half, d, j, min(j + DEEP, d), k, scores)
+                for k in range(0, packed, NUMBERS):
+                    for t in range(0, PANEL, ROWS):
+                        p, q, at = PANEL * j + t, k * d + NUMBERS * j, PANEL * k + t
+                        accumulate(columns, p, PANEL, away, q, NUMBERS, min(DEEP, d - j), scores, at, PANEL, j)
                     for p in range(ahead, ahead + share, line):
                         fetch(x, p)
                     ahead += share
-            two_lowest(scores, K, best, second, found)
+            two_lowest(scores, half, K, best, second, found)
             bounds(square, best, second, a, b, exact, unscale, bar, rest)
             for r in range(m):
                 i, k = rows[top + r], found[r]
                 if not second[r] > bar[r]:  # a near tie, or not finite
-                    k, near = decide(x, i * d, d, u, K, D, scores, r, bar[r])
+                    k, near = decide(x, i * d, d, u, K, D, scores, half, r, bar[r])
                     rest[r] = np.sqrt(min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale))
                 labels[i] = k
                 lower[i] = rest[r] + drift[k]
         sums(x, d, start, stop, u, D, labels, w, path, N, A, V, upper)
-    return N, A.reshape(K, D)[:, :d].copy(), V
+    return N, A.reshape(K, D) if d == D else A.reshape(K, D)[:, :d].copy(), V

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from unmix.kernels import SUMS, inlined, kernel
-from unmix.kernels.lda_special import digamma, exp_digamma, log_gamma, logarithm
+from unmix.kernels.special import digamma, exp_digamma, log_gamma, logarithm
 
 THETA_FLOOR = 1e-150  # of θ, whose product with a β of 1 must be a normal number
 

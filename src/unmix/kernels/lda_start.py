@@ -10,7 +10,7 @@ import numpy as np
 
 from unmix.kernels import SUMS, kernel
 from unmix.kernels.lda_documents import gather
-from unmix.kernels.lda_special import exp_digamma
+from unmix.kernels.special import exp_digamma
 
 FLOOR = 1e-18  # of θ and β, whose product must be a normal number
 

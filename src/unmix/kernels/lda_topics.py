@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unmix.kernels import SUMS, kernel
-from unmix.kernels.lda_special import digamma, exponential, log_gamma
+from unmix.kernels.special import digamma, exponential, log_gamma
 
 
 @kernel(SUMS)
