@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from test_laws import At, Killed, interrupt, kill, same_bits, steps_of
 
 import unmix
 from unmix.engine.block import Local
 from unmix.engine.stage import Stage
 from unmix.model import Model, fit_together
+from unmix.testing.compare import same_bits
+from unmix.testing.ends import At, Killed, interrupt, kill
+from unmix.testing.problem import steps_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # fits are broken off
 
