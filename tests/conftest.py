@@ -14,15 +14,22 @@ def data_folder():
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
-    """A Dask cluster of two worker processes."""
+    """A Dask cluster of two worker processes, for as long as a file needs it: idle, it takes a tenth of a core."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
         yield client
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that share the cluster run in one process, where `--dist loadgroup` is given: it starts once."""
+    for item in items:
+        if "cluster" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("dask"))
 
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # the skeleton is a model too: the tests run it

@@ -276,9 +276,9 @@ def test_toys_are_stopped_and_resumed_at_every_step(model, tmp_path):
     truth = fresh().fit(X)
     for step in [*range(1, min(steps_of(truth), 22) + 1), steps_of(truth)]:
         path = tmp_path / f"{step}"
-        with unmix.config(checkpoint=path, checkpoint_seconds=0.0):
-            with pytest.raises(Killed):
-                fresh().set_callbacks(At(step, kill)).fit(X)
+        with unmix.config(checkpoint=path, checkpoint_seconds=0.0), pytest.raises(Killed):
+            fresh().set_callbacks(At(step, kill)).fit(X)
+        with unmix.config(checkpoint=path):
             assert same_bits(fresh().fit(X).parts, truth.parts)
         stopped = fresh().set_callbacks(At(step, interrupt)).fit(X)
         assert steps_of(stopped) == step
