@@ -25,6 +25,7 @@ def cluster():
         yield client
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests that share the cluster run in one process, where `--dist loadgroup` is given: it starts once."""
     for item in items:

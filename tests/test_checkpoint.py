@@ -113,6 +113,7 @@ with unmix.config(checkpoint={path!r}, checkpoint_seconds=0.0):
 """
 
 
+@pytest.mark.slow
 def test_a_function_among_the_parameters_is_known_again_in_another_process(tmp_path):
     path = tmp_path / "state"
     script = SCRIPT.format(path=str(path))

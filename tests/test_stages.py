@@ -269,7 +269,9 @@ def test_callbacks_see_fit_stage_step_and_a_fitted_model_from_the_last_stage_on(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [Skewest(max_iter=20, random_state=0), Tour(random_state=0)])
+@pytest.mark.parametrize(
+    "model", [Skewest(max_iter=20, random_state=0), pytest.param(Tour(random_state=0), marks=pytest.mark.slow)]
+)
 def test_toys_are_stopped_and_resumed_at_every_step(model, tmp_path):
     X = skewed()[0][:60]
     fresh = lambda: pickle.loads(pickle.dumps(model))  # noqa: E731

@@ -68,7 +68,8 @@ def laws(
     >>> import unmix
     >>> from unmix.testing import laws
     >>> cases = laws(unmix.KMeans, laws=["additive", "monotone"])
-    >>> print(*(case.id for case in cases), sep="\n")
+    >>> for case in cases:
+    ...     print(case.id)
     KMeans-the_objective_never_gets_worse-False
     KMeans-the_objective_never_gets_worse-True
     KMeans-statistics_add
