@@ -85,7 +85,7 @@ def agreement(found, labels, k):
 
 
 def assert_as_published(published, model, X, labels, ks, **settings):
-    """The median over five seeds of the agreement, the best over the labellings, is what was published: three have it."""
+    """The median over five seeds of the agreement, the best over the labellings, is as published: three have it."""
     found = []
     for seed in range(5):
         with warnings.catch_warnings():

@@ -42,7 +42,22 @@ LAWS: list[Law] = []
 def law(
     name: str, *, needs: str = "", **cases: tuple[Any, ...]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Put a function on the list of laws."""
+    """Put a function on the list of laws.
+
+    Parameters
+    ----------
+    name : str
+        The name under which models are exempt from it.
+    needs : str
+        A package of an extra that it needs.
+    **cases
+        Further arguments of the function, each with all the values that it is asked with.
+
+    Returns
+    -------
+    decorator : callable
+        For a function that takes a `Problem` and raises where the law is broken; its docstring states the law.
+    """
 
     def add(check: Callable[..., None]) -> Callable[..., None]:
         LAWS.append(Law(name, check, cases, needs))

@@ -91,7 +91,7 @@ def interrupted_amid(step: int, last_start: bool = False) -> Iterator[None]:
 
 @law("stop", how=("callback", "interrupt", "amid"))
 def a_fit_can_be_stopped(p: Problem, how: str) -> None:
-    """After every step of every stage, by a callback or by Ctrl-C, and by Ctrl-C amid a step: parts are there."""
+    """Stopped after or amid any step of any stage, by a callback or by Ctrl-C, a fit has parts that can be used."""
     truth = p.fitted()
     names, steps = [stage.name for stage in truth.stages_], steps_of(truth)
     act = {"callback": lambda: True, "interrupt": interrupt, "amid": lambda: False}[how]
@@ -171,7 +171,7 @@ def killed_in(step: int, p: Problem, path: Path) -> None:
 
 @law("resume", amid=(False, True))
 def ctrl_c_leaves_a_checkpoint(p: Problem, amid: bool) -> None:
-    """Between steps always, amid a step where it has left nothing behind; the same call goes on to the same bits."""
+    """After Ctrl-C the same call goes on to the same bits: from a checkpoint, or anew where a step was broken off."""
     truth = p.fitted(block_rows=100)
     steps = steps_of(truth)
     for step in {2, steps // 2, steps} - {0}:
