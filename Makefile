@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadgroup
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 8
 export PYTHONDONTWRITEBYTECODE :=  # or every process of the tests would compile every file of Python again
 
 .PHONY: demo test quick lint bench tables docs clean

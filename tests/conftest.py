@@ -25,12 +25,16 @@ def cluster():
         yield client
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """Tests that share the cluster run in one process, where `--dist loadgroup` is given: it starts once."""
-    for item in items:
-        if "cluster" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("dask"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests go to whichever process is free, but those named `…_on_dask` to one: the cluster starts once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "dask" if nodeid.split("[")[0].endswith("_on_dask") else nodeid
+
+    return Scheduling(config, log)
 
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # the skeleton is a model too: the tests run it
