@@ -15,7 +15,7 @@ from skeleton import Parts, Prototypes
 import unmix
 from unmix.testing import BrokenLaws, Report, Verdict, check_model, law, laws
 from unmix.testing.cases import LAWS
-from unmix.testing.compare import Broken, close, demand, refuses
+from unmix.testing.compare import Broken, CtrlC, close, demand, refuses
 
 
 class FindsNothing(Prototypes):
@@ -129,6 +129,15 @@ class UnusableAtFirst(Prototypes):
         return super().encode(U, b) * (1 if U.steps > 2 else np.nan)
 
 
+class DiesOfCtrlC(Prototypes):
+    """Breaks "stop": what stops a fit leaves it as an error."""
+
+    def publish(self, fit):
+        if fit.result == "stopped":
+            raise CtrlC
+        super().publish(fit)
+
+
 class NeedsTheClosingPass(Prototypes):
     """Breaks "stop": its parts come from the last look at the rows."""
 
@@ -208,7 +217,7 @@ BREAKS = {
     "same_bits_on_threads_and_streams": [KnowsItsThread],
     "same_bits_on_dask": [KnowsItsWorker],
     "save_load_and_pickle_give_the_same_output": [Forgets],
-    "a_fit_can_be_stopped": [UnusableAtFirst],
+    "a_fit_can_be_stopped": [UnusableAtFirst, DiesOfCtrlC],
     "ctrl_c_in_the_closing_pass_keeps_the_parts": [NeedsTheClosingPass],
     "killed_and_resumed_is_never_killed": [Remembers],
     "ctrl_c_leaves_a_checkpoint": [Remembers],

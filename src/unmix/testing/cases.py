@@ -12,6 +12,7 @@ from unittest import SkipTest
 from sklearn.exceptions import ConvergenceWarning
 
 from unmix.engine.config import config
+from unmix.testing.compare import Broken, CtrlC
 from unmix.testing.problem import Problem
 
 
@@ -118,7 +119,10 @@ class Case:
             raise SkipTest(self.not_asked)
         with warnings.catch_warnings(), config(progress=False):
             warnings.simplefilter("ignore", ConvergenceWarning)
-            self.law.check(self.problem(), **self.arguments)
+            try:
+                self.law.check(self.problem(), **self.arguments)
+            except CtrlC as error:
+                raise Broken("Ctrl-C ended the fit with an error, where it should stop it") from error
 
 
 def cases(cls: Any, problem: Callable[[], Problem], laws: Any = None, skip: Any = ()) -> Iterator[Case]:

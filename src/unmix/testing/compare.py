@@ -14,6 +14,10 @@ class Broken(AssertionError):  # noqa: N818  it says what is wrong
     """A law does not hold."""
 
 
+class CtrlC(KeyboardInterrupt):
+    """Ctrl-C as a law presses it, told from one that a person presses while the laws run."""
+
+
 def demand(holds: Any, otherwise: str) -> None:
     """Raise what is wrong unless it holds (an `assert` that `python -O` keeps)."""
     if not holds:

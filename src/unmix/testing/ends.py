@@ -16,7 +16,7 @@ from unmix.engine import loop
 from unmix.engine.config import config
 from unmix.engine.runners import Runner
 from unmix.testing.cases import law
-from unmix.testing.compare import Broken, demand, same_bits
+from unmix.testing.compare import Broken, CtrlC, demand, same_bits
 from unmix.testing.problem import Problem, steps_of
 
 
@@ -71,7 +71,7 @@ def kill() -> None:
 
 def interrupt() -> None:
     """Ctrl-C."""
-    raise KeyboardInterrupt
+    raise CtrlC
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def interrupted_amid(step: int, last_start: bool = False) -> Iterator[None]:
     def amid(self: Any, s: Any, *rest: Any) -> None:
         begun.add((self.index, len(s.trace)))
         if len(begun) == step and (not last_start or s.index == max(self.model.starts() - 1, 0)):
-            raise KeyboardInterrupt
+            raise CtrlC
         record(self, s, *rest)
 
     with patch.object(loop.Loop, "record", amid):
@@ -121,7 +121,7 @@ def ctrl_c_in_the_closing_pass_keeps_the_parts(p: Problem) -> None:
     def closing(self: Any, asks: Any) -> Any:
         if any(ask.closing for _, ask in asks):
             told.append(True)
-            raise SystemError("a kernel") from KeyboardInterrupt()  # as the compiler's dispatcher has it
+            raise SystemError("a kernel") from CtrlC()  # as the compiler's dispatcher has it
         return sweeps(self, asks)
 
     with patch.object(Runner, "sweeps", closing):
