@@ -532,6 +532,7 @@ def test_k_means_parallel_takes_what_the_others_take(form):
     assert adjusted_rand_score(label, model.labels_) > 0.9
 
 
+@pytest.mark.slow
 def test_k_means_parallel_on_dask(cluster):
     import dask.array as da
 

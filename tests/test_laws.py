@@ -21,6 +21,7 @@ def test_law(law):
     law()  # raises where it is broken, and skips where the model is exempt
 
 
+@pytest.mark.slow  # the quick tests have the skeleton on Dask
 @pytest.mark.parametrize("law", named(case for case in CASES if case.law.needs == "distributed"))
 def test_law_on_dask(law, cluster):
     with cluster.as_current():
