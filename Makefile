@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 8
+export PYTHONDONTWRITEBYTECODE :=  # or every process of the tests would compile every file of Python again
 
 .PHONY: demo test quick lint bench tables docs clean
 
@@ -10,10 +12,10 @@ demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
 
 test: $(VENV)/.test lint  ## every test, also the slow ones
-	$(PY) -m pytest -n auto --maxprocesses 8
+	$(PYTEST)
 
 quick: $(VENV)/.test  ## the quick tests only
-	$(PY) -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

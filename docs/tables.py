@@ -1,13 +1,15 @@
-"""Tables of the pages that say what each model takes and gives, made from the classes.
+"""Tables of the pages that say what each model takes and gives, and what the laws are, made from the code.
 
 `python -m docs.tables` writes them between their markers; a test fails where a page and the classes differ.
 """
 
+import inspect
 import re
 from pathlib import Path
 
 import unmix
 from unmix.model.facts import HEADS, facts
+from unmix.testing.cases import LAWS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,11 +33,18 @@ def exemptions():
     return "\n".join(lines)
 
 
+def laws():
+    """What every law says, by the name under which models are exempt from it."""
+    lines = [row(["law", "what it says"]), "|---|---|"]
+    lines += [row([law.name, inspect.cleandoc(law.check.__doc__).split("\n")[0]]) for law in LAWS]
+    return "\n".join(lines)
+
+
 def row(cells):
     return "|" + "|".join(f" {c} " if c else " " for c in cells) + "|"
 
 
-TABLES = {"models": models, "exemptions": exemptions}
+TABLES = {"models": models, "exemptions": exemptions, "laws": laws}
 
 
 def written(text):

@@ -14,15 +14,27 @@ def data_folder():
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
-    """A Dask cluster of two worker processes."""
+    """A Dask cluster of two worker processes, for as long as a file needs it: idle, it takes a tenth of a core."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests go to whichever process is free, but those named `…_on_dask` to one: the cluster starts once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "dask" if nodeid.split("[")[0].endswith("_on_dask") else nodeid
+
+    return Scheduling(config, log)
 
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))  # the skeleton is a model too: the tests run it

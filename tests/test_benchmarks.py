@@ -157,6 +157,7 @@ def test_perplexity_prefers_the_planted_topics():
     assert case.score(data, {"topics": topics}) < 0.6 * case.score(data, {"topics": flat})
 
 
+@pytest.mark.slow
 def test_a_real_case_runs_through(capsys):
     """One tiny case beside scikit-learn, through the command line; the inertia must be the same for both."""
     pytest.importorskip("unmix.cluster.kmeans")

@@ -7,15 +7,14 @@ import sys
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_laws import At, Killed, kill
 
 import unmix
 from unmix.io import pack
+from unmix.testing.ends import At, Killed, kill
 
 X = np.random.default_rng(0).standard_normal((300, 5))
 
@@ -102,8 +101,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import unmix
-sys.path.insert(0, {tests!r})
-from test_laws import At, kill
+from unmix.testing.ends import At, kill
 X = np.random.default_rng(0).standard_normal((100, 3))
 def power_of(power):
     return lambda a, b: (abs(a - b) ** power).sum()
@@ -115,9 +113,10 @@ with unmix.config(checkpoint={path!r}, checkpoint_seconds=0.0):
 """
 
 
+@pytest.mark.slow
 def test_a_function_among_the_parameters_is_known_again_in_another_process(tmp_path):
     path = tmp_path / "state"
-    script = SCRIPT.format(tests=str(Path(__file__).parent), path=str(path))
+    script = SCRIPT.format(path=str(path))
 
     def run(*args):
         return subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=False)

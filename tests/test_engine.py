@@ -28,6 +28,7 @@ from unmix.engine.passes import flat, unflat
 from unmix.engine.runners import Store
 from unmix.engine.sample import distinct
 from unmix.io import pack
+from unmix.testing import check_model
 
 Prototypes = skeleton.Prototypes
 
@@ -67,6 +68,7 @@ def test_the_skeleton_is_a_model(problem):
     assert model.result_ == "converged"
     assert model.labels_.shape == (300,)
     assert np.array_equal(model.labels_, model.predict(X))
+    assert {verdict for _, verdict in check_model(Prototypes)} == {"holds"}
 
 
 def test_blocks_and_runs_cover_every_row_once():

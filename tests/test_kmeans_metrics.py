@@ -6,7 +6,6 @@ from functools import reduce
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import test_laws as laws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -22,6 +21,7 @@ from unmix.cluster.metrics.manhattan import GRID_EDGES
 from unmix.engine.block import Block
 from unmix.kernels import kmeans_limits, kmeans_manhattan
 from unmix.model import fit_together
+from unmix.testing import check_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 OTHERS = ["cosine", "mahalanobis", "manhattan", "hamming"]
@@ -320,16 +320,16 @@ def test_laws(metric, law, monkeypatch):
         return KMeans(4, metric=metric, n_init=starts, random_state=0), X, found
 
     monkeypatch.setattr(KMeans, "example", example)
-    getattr(laws, f"test_{law}")(KMeans)
+    check_model(KMeans, laws=[law])  # which raises
 
 
 @pytest.mark.parametrize("metric", OTHERS)
-def test_killed_and_resumed_is_never_killed(metric, tmp_path, monkeypatch):
+def test_killed_and_resumed_is_never_killed(metric, monkeypatch):
     X = np.random.default_rng(0).standard_normal((300, 6))
     X = (X > 0) * 1.0 if metric == "hamming" else X
     model = KMeans(6, metric=metric, init="random", n_init=1, random_state=2, tol=0, max_iter=9)
     monkeypatch.setattr(KMeans, "example", lambda rng: (model, X, None))
-    laws.test_killed_and_resumed_is_never_killed(KMeans, tmp_path)  # which asserts
+    check_model(KMeans, laws=["killed_and_resumed_is_never_killed"])  # which raises
 
 
 # ---------------------------------------------------------------- medians
@@ -532,6 +532,7 @@ def test_k_means_parallel_takes_what_the_others_take(form):
     assert adjusted_rand_score(label, model.labels_) > 0.9
 
 
+@pytest.mark.slow
 def test_k_means_parallel_on_dask(cluster):
     import dask.array as da
 

@@ -169,6 +169,7 @@ def test_one_batch_step_is_scikit_learns(start):
 # ---------------------------------------------------------------- the fit
 
 
+@pytest.mark.slow
 def test_is_as_good_as_scikit_learn_and_near_the_truth():
     X, words = corpus(n=500, V=120, K=6, length=60, seed=3)
     train, test = X[:400], halves(sp.csr_array(X[400:]))
@@ -369,6 +370,7 @@ def test_online_steps_are_hoffmans_from_the_first_on(start):
     np.testing.assert_allclose(model.components_, 0.1 + words, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_online_fits_are_as_good_as_scikit_learns():
     """Measured: 162 against 189 (and 165 if the first batch replaced what the start has learnt)."""
     ours, theirs = [], []
@@ -486,6 +488,7 @@ def test_held_out_words_of_real_documents(data_folder, name, figure, unigram):
     assert model.perplexity(X[held], method="document-completion") < 1.06 * perplexity
 
 
+@pytest.mark.slow
 def test_select_cuts_the_topic_of_most_words_in_two():
     rng = np.random.default_rng(1)
     topics, shares = rng.dirichlet(np.full(60, 0.1), 5), rng.dirichlet(np.full(5, 0.2), 300)

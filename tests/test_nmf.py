@@ -581,6 +581,7 @@ def test_the_relaxed_step_never_rises_above_its_bound():
     assert (np.abs(s - 1) <= 2 * np.abs(r - 1) + 1e-12).all()  # within the reach of a quadratic bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
 def test_select_cuts_the_part_that_says_most_in_two(loss):
     rng = np.random.default_rng(1)

@@ -290,6 +290,7 @@ def uniform(p, step):
     return kstest(p - np.random.default_rng(0).uniform(size=len(p)) / step, "uniform").pvalue > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [GaussianMixture(1), PCA(1)], ids=lambda m: type(m).__name__)
 def test_p_values_of_rows_like_the_others_are_uniform(model):
     own, new = null_p_values(model, 150, 59, 2, seed=11)
@@ -299,6 +300,7 @@ def test_p_values_of_rows_like_the_others_are_uniform(model):
     assert uniform(new, 60)
 
 
+@pytest.mark.slow
 def test_p_values_where_the_models_of_the_folds_disagree():
     """Three clusters where there are none: training rows stay uniform, new ones nearly; far ones are still found."""
     own, new = null_p_values(KMeans(3, n_init=1), 120, 59, 2, seed=11)
@@ -311,6 +313,7 @@ def test_p_values_where_the_models_of_the_folds_disagree():
         assert detector.p_values([[40.0, -40]])[0] == 1 / 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [GaussianMixture(1), Mixture(1)], ids=lambda m: type(m).__name__)
 def test_p_values_of_cells_like_the_others_are_uniform(model):
     rng, own, new = np.random.default_rng(31), [], []
@@ -344,6 +347,7 @@ def test_p_values_of_cells_by_their_definition():
         np.testing.assert_allclose(detector.cell_p_values(new), np.where(np.isnan(new), np.nan, count / (seen + 1)))
 
 
+@pytest.mark.slow
 def test_p_values_of_cells_find_the_wrong_ones(tmp_path):
     """Ordinary numbers in their columns, but not in their rows; for every kind of model, and for rows from a file."""
     rng = np.random.default_rng(33)

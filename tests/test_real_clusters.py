@@ -84,18 +84,24 @@ def agreement(found, labels, k):
     return max(adjusted_rand_score(y[y > 0], found[y > 0]) for y in fitting)
 
 
-def middle(model, X, labels, ks, seeds, **settings):
-    """Median over seeds of the agreement, the best over the labellings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of many fits some do not converge, as the published ones
-        found = [[model(k, random_state=seed, **settings).fit(X).labels_ for k in ks] for seed in range(seeds)]
-    return np.median([max(map(agreement, each, [labels] * len(ks), ks)) for each in found])
+def assert_as_published(published, model, X, labels, ks, **settings):
+    """The median over five seeds of the agreement, the best over the labellings, is as published: three have it."""
+    found = []
+    for seed in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of many fits some do not converge, as the published ones
+            each = [model(k, random_state=seed, **settings).fit(X).labels_ for k in ks]
+        found.append(max(map(agreement, each, [labels] * len(ks), ks)))
+        as_good = sum(index >= published - 0.01 for index in found)
+        if 3 in (as_good, len(found) - as_good):  # the other seeds cannot change it
+            break
+    assert as_good == 3, found
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_k_means_agrees_as_published(name):
     ks, published, _ = PUBLISHED[name]
-    assert middle(unmix.KMeans, *read(name), ks, 5, **{"n_init": 10, **MEANS.get(name, {})}) >= published - 0.01
+    assert_as_published(published, unmix.KMeans, *read(name), ks, **{"n_init": 10, **MEANS.get(name, {})})
 
 
 @pytest.mark.parametrize("name", [name for name, row in PUBLISHED.items() if row[2] is not None])
@@ -105,8 +111,7 @@ def test_a_mixture_agrees_as_published(name):
     if name in SCALED:
         X = X[:, X.std(axis=0) > 0]
         X = (X - X.mean(axis=0)) / X.std(ddof=1)
-    found = middle(unmix.GaussianMixture, X, labels, ks, 5, **{"n_init": 10, **MIXTURES.get(name, {})})
-    assert found >= published - 0.01
+    assert_as_published(published, unmix.GaussianMixture, X, labels, ks, **{"n_init": 10, **MIXTURES.get(name, {})})
 
 
 def chosen(model, name, k):

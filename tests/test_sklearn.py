@@ -6,10 +6,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import unmix
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the checks fit tiny data
+SHORT = {"RobustPCA": {"tol": 1e-3}}  # two thousand passes over blobs, which are no low-rank matrix, show nothing more
 
 
 def estimators():
-    return [cls() for cls in unmix.models().values()]
+    return [cls(**SHORT.get(name, {})) for name, cls in unmix.models().items()]
 
 
 def expected(estimator):

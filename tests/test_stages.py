@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from test_laws import At, Killed, interrupt, kill, same_bits, steps_of
 
 import unmix
 from unmix.engine.block import Local
 from unmix.engine.stage import Stage
 from unmix.model import Model, fit_together
+from unmix.testing.compare import same_bits
+from unmix.testing.ends import At, Killed, interrupt, kill
+from unmix.testing.problem import steps_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # fits are broken off
 
@@ -267,16 +269,18 @@ def test_callbacks_see_fit_stage_step_and_a_fitted_model_from_the_last_stage_on(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("model", [Skewest(max_iter=20, random_state=0), Tour(random_state=0)])
+@pytest.mark.parametrize(
+    "model", [Skewest(max_iter=20, random_state=0), pytest.param(Tour(random_state=0), marks=pytest.mark.slow)]
+)
 def test_toys_are_stopped_and_resumed_at_every_step(model, tmp_path):
     X = skewed()[0][:60]
     fresh = lambda: pickle.loads(pickle.dumps(model))  # noqa: E731
     truth = fresh().fit(X)
     for step in [*range(1, min(steps_of(truth), 22) + 1), steps_of(truth)]:
         path = tmp_path / f"{step}"
-        with unmix.config(checkpoint=path, checkpoint_seconds=0.0):
-            with pytest.raises(Killed):
-                fresh().set_callbacks(At(step, kill)).fit(X)
+        with unmix.config(checkpoint=path, checkpoint_seconds=0.0), pytest.raises(Killed):
+            fresh().set_callbacks(At(step, kill)).fit(X)
+        with unmix.config(checkpoint=path):
             assert same_bits(fresh().fit(X).parts, truth.parts)
         stopped = fresh().set_callbacks(At(step, interrupt)).fit(X)
         assert steps_of(stopped) == step

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import unmix
@@ -22,6 +23,7 @@ MAY_IMPORT = {
     "selection": {"selection", "validate", "model", "engine", "maths"},
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
     "cli": {"cli", "engine", "io", "model", *FAMILIES},
+    "testing": {"testing", "model", "engine"},
 }
 
 
@@ -74,9 +76,22 @@ SEVERAL_LOOPS = {
 }
 
 
+@cache
+def parsed(path):
+    """The syntax tree of a file, which several tests walk."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def defined_in(family):
+    """The functions that the files of a family define."""
+    files = (SOURCE / family).rglob("*.py")
+    return {n.name for path in files for n in ast.walk(parsed(path)) if isinstance(n, ast.FunctionDef)}
+
+
 def imports(path):
     """The parts of unmix that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         names = []
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
@@ -116,8 +131,8 @@ def private(tree):
     defined = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     defined |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "cls"):
-            defined |= {node.attr} if isinstance(node.ctx, ast.Store) else set()
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            defined |= {node.attr} if ast.unparse(node.value) in ("self", "cls") else set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.endswith("__"):
             continue
@@ -128,16 +143,15 @@ def private(tree):
 def test_no_private_attribute_crosses_modules():
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE).as_posix()
-        used = set(private(ast.parse(path.read_text()))) - set(OTHERS_PRIVATE)
+        used = set(private(parsed(path))) - set(OTHERS_PRIVATE)
         assert not used, f"{name} uses {used} of other modules: give what others need a public name"
 
 
 def inherited(tree, family):
     """Private names of itself that a class of a family uses and no file of the family defines."""
-    trees = [ast.parse(path.read_text()) for path in (SOURCE / family).rglob("*.py")]
-    known = {n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.FunctionDef)}
+    known = defined_in(family)
     for node in ast.walk(tree):
-        own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self" and node.attr.startswith("_")
+        own = isinstance(node, ast.Attribute) and node.attr.startswith("_") and ast.unparse(node.value) == "self"
         if own and not node.attr.endswith("__") and node.attr not in known | set(OTHERS_PRIVATE):
             yield node.attr
 
@@ -145,7 +159,7 @@ def inherited(tree, family):
 def test_families_use_public_names_of_the_estimator():
     for family in FAMILIES:
         for path in (SOURCE / family).rglob("*.py"):
-            used = set(inherited(ast.parse(path.read_text()), family))
+            used = set(inherited(parsed(path), family))
             assert not used, f"{path.relative_to(SOURCE)} uses {used} of the estimator: ask for a public name"
 
 
@@ -157,10 +171,10 @@ def guesses(tree):
 
 
 def test_capabilities_are_declared_never_guessed():
-    for folder in (*FAMILIES, "selection", "outlier", "validate", "cli"):
+    for folder in (*FAMILIES, "selection", "outlier", "validate", "cli", "testing"):
         for path in (SOURCE / folder).rglob("*.py"):
             name = path.relative_to(SOURCE).as_posix()
-            found = set(guesses(ast.parse(path.read_text())))
+            found = set(guesses(parsed(path)))
             assert not found, f"{name} looks whether something has {found}: ask for a capability (isinstance), or adapt"
 
 
@@ -192,7 +206,7 @@ def test_only_the_engine_loops():
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE)
         if name.parts[0] != "engine":
-            found.update(f"{name.as_posix()}:{f}" for f in loops(ast.parse(path.read_text())))
+            found.update(f"{name.as_posix()}:{f}" for f in loops(parsed(path)))
     assert set(found) == set(LOOPS), set(found) ^ set(LOOPS)
     several = {name: n for name, n in found.items() if n > 1}
     assert several == SEVERAL_LOOPS, several
@@ -221,7 +235,7 @@ def test_every_model_is_in_the_read_me_and_says_its_equations():
 def test_kernels_call_only_what_is_inlined():
     kinds, calls = {}, []
     for path in (SOURCE / "kernels").glob("*.py"):
-        for function in ast.parse(path.read_text()).body:
+        for function in parsed(path).body:
             if isinstance(function, ast.FunctionDef):
                 kinds[function.name] = " ".join(ast.unparse(d) for d in function.decorator_list)
                 inner = [

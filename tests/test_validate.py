@@ -467,6 +467,7 @@ def test_standard_error_of_pairs_is_the_jackknifes():
     assert found.r == pytest.approx(found.runs.mean())
 
 
+@pytest.mark.slow
 def test_standard_error_tells_how_scores_scatter():
     X, _ = blobs(120, apart=1.0)
     for method in ("pairs", "transfer"):

@@ -377,8 +377,8 @@ class BayesianGaussianMixture(GaussianBase):
         """Three Gaussians, and two components more than there are."""
         means = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 2.0], [0.0, 6.0, -2.0]])
         axes = np.eye(3) + 0.3 * rng.normal(size=(3, 3, 3))
-        label = np.arange(600) % 3
-        X = means[label] + np.einsum("nij,nj->ni", axes[label], rng.normal(size=(600, 3)))
+        label = np.arange(300) % 3
+        X = means[label] + np.einsum("nij,nj->ni", axes[label], rng.normal(size=(300, 3)))
 
         def found(model: Any) -> None:
             assert model.n_active_ == 3
@@ -386,7 +386,7 @@ class BayesianGaussianMixture(GaussianBase):
             np.testing.assert_allclose(model.means_[order], means, atol=0.4)
             np.testing.assert_allclose(model.weights_[order], 1 / 3, atol=0.05)
 
-        model = cls(5, weight_concentration_prior=1e-2, tol=1e-5, max_iter=300, total_samples=600, random_state=0)
+        model = cls(5, weight_concentration_prior=1e-2, tol=1e-5, max_iter=300, total_samples=300, random_state=0)
         return model, X, found
 
 

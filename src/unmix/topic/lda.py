@@ -472,5 +472,5 @@ class LatentDirichletAllocation(Completes, Model):
             assert sorted(distance.argmin(axis=1)) == list(range(K)), distance
             assert distance.min(axis=1).max() < 0.1, distance
 
-        model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=30, total_samples=n, random_state=0)
+        model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=15, total_samples=n, random_state=0)
         return model, X, check
