@@ -60,11 +60,7 @@ class Distance:
         count = w.sum() if seen is None else np.maximum(w @ seen, np.finfo(float).tiny)
         shift = (w @ rows.astype(np.float64)) / count
         rest = rows - shift if seen is None else np.where(seen, rows - shift, 0.0)
-        with np.errstate(over="ignore"):
-            variance = w @ np.square(rest) / count
-        if not np.isfinite(variance).all():
-            size = f"{abs(rest).max():.0e}"
-            raise ValueError(f"X varies by {size}: squares of that are beyond float64. Divide X by {size} first.")
+        variance = w @ np.square(rest) / count
         if self.metric == "seuclidean" and "V" not in self.params:
             shape = np.where(variance > 0, variance, 1.0)
         if self.metric == "mahalanobis" and "VI" not in self.params:

@@ -81,7 +81,7 @@ class AxesEM(CellEM):
             var = np.einsum("aj,aj->j", W, W) + noise
             whole = np.append(values, np.full(d - len(values), noise))
             seed = np.zeros(4, np.int64)
-            k = min(count(self.wanted, whole, V, var, max(float(self.shape.weight), 1.0), seed), len(values))
+            k = min(count(self.wanted, whole, V, var, max(self.shape.rows, 1.0), seed), len(values))
             noise, V, values = float(whole[k:].mean()), V[:k], values[:k]
         kind = U.loadings.dtype
         return Axes(

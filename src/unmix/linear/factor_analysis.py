@@ -94,6 +94,13 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     missing = True
     accelerate = True
 
+    degrees: ClassVar[dict[str, int | None]] = {
+        "noise_variance_init": 2,
+        "components_": 1,
+        "mean_": 1,
+        "noise_variance_": 2,
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
@@ -163,7 +170,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
 
     def goal(self, U: Loadings, first: float) -> float:
         """`tol` counts nats of all rows together."""
-        return self.tol / max(self.shape.weight, 1.0)
+        return self.tol / max(self.shape.rows, 1.0)
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Loadings:
         """Noise from how badly the other columns predict a column, then the best loadings for that noise."""
