@@ -3,11 +3,8 @@
 Laws over all models by discovery, then the options of each, then the ends of the range.
 """
 
-import warnings
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import unmix
 
