@@ -54,8 +54,8 @@ class open_client:  # noqa: N801
 
     def _refuse(self, error: BaseException | None) -> None:
         raise RuntimeError(
-            f"the Dask client {self.client!r}, on which this was to run, is {self.client.status}: open a new Client and "
-            "pass it as unmix.config(runner=…), or choose runner='threads'"
+            f"the Dask client {self.client!r}, on which this was to run, is {self.client.status}: open a new Client "
+            "and pass it as unmix.config(runner=…), or choose runner='threads'"
         ) from error
 
 

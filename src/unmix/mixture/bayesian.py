@@ -72,7 +72,7 @@ class Parts(NamedTuple):
 class BayesianGaussianMixture(GaussianBase):
     """Overlapping groups, as many as the data need: Gaussians with priors, by variational inference.
 
-    The priors count for some rows, so the scale of `sample_weight` matters: weights that sum to 1 are one row's evidence.
+    The priors count for some rows, so the scale of `sample_weight` matters: weights that sum to 1 are evidence of one.
 
     Parameters
     ----------
