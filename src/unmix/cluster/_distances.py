@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmix.maths.distances import differences
+from unmix.maths.distances import about_one, differences
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
     mahalanobis manhattan minkowski precomputed rogerstanimoto russellrao seuclidean sokalsneath sqeuclidean yule"""
@@ -94,6 +94,8 @@ class Distance:
         from sklearn.metrics import pairwise_distances
 
         more = dict(self.params)
+        if self.metric == "cosine":
+            x, y = about_one(x), about_one(y)
         if frame.shape is not None:
             more |= {"VI" if self.metric == "mahalanobis" else "V": frame.shape.astype(np.float64)}
         out = np.asarray(pairwise_distances(x, y, metric=self.metric, **more), dtype=np.float64)

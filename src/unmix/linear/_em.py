@@ -63,7 +63,7 @@ class AxesEM(CellEM):
         x = ((data.x - shift) * seen)[::step].astype(np.float64)
         S = x.T @ x / max(1.0, seen[::step].mean() * len(x))
         values, V = leading(S, k)
-        noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d, 1e-12)
+        noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d) or 1e-12
         floor = np.full(d, (1e-10 if data.x.dtype == np.float64 else 1e-7) * max(float(np.trace(S)) / d, 1e-300))
         W = np.sqrt(np.maximum(values - noise, 1e-3 * noise))[:, None] * V
         return CellLoadings(shift, shift, W, np.full(d, noise), floor, np.eye(k))

@@ -229,7 +229,8 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
         if not self.whiten:
             return z
         scale = np.sqrt(A.variances * self._bessel)
-        return z / np.maximum(scale, np.finfo(z.dtype).eps).astype(z.dtype)  # type: ignore[no-any-return]
+        least = np.finfo(z.dtype).eps * (min(1.0, float(scale.max(initial=0.0))) or 1.0)
+        return z / np.maximum(scale, least).astype(z.dtype)  # type: ignore[no-any-return]
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
         """Rows of the plane that the axes span."""

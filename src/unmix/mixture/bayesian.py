@@ -41,7 +41,7 @@ from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, 
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
 
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
-PRIOR_FLOOR = 1e-150  # of a variance that is a prior, so that its square is a number
+PRIOR_FLOOR = 1e-290  # of a variance that is a prior, so that its inverse is a number
 
 
 class Events(NamedTuple):
