@@ -45,7 +45,7 @@ class Direct(Way):
             y = y if half is None else y * half[:, None]
             var = np.einsum("ij,ij->j", y, y) / weight
             values, V = self._explicit(y, weight, k)
-        rows = weight if w is None else max(weight, np.count_nonzero(w))
+        rows = weight if w is None else max(weight, float(np.count_nonzero(w)))
         k = count(self.wanted, values, V, var, rows, rng.integers(2**32, size=4))
         total = float(var.sum())
         noise, seed = rest(total, values[:k], rows, d), np.zeros(4, np.int64)
