@@ -475,7 +475,7 @@ def test_wrong_shapes_of_a_family_of_ones_own_are_named(method, wrong, message):
 @pytest.mark.parametrize("family", ["gaussian", "student", "exponential"])
 def test_numbers_without_squares_are_refused(family, scale):
     X = scale * np.abs(np.random.default_rng(0).normal(size=(50, 3)))
-    with pytest.raises(ValueError, match=r"X reaches \de[+-]\d+: squares of that are beyond float64\. Divide X by \de"):
+    with pytest.raises(ValueError, match=r"X reaches .* squares of that are beyond float64: multiply X by 1e"):
         Mixture(2, family=family, random_state=0).fit(X)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmix.maths.distances import differences
+from unmix.maths.distances import about_one, differences
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
     mahalanobis manhattan minkowski precomputed rogerstanimoto russellrao seuclidean sokalsneath sqeuclidean yule"""
@@ -60,11 +60,7 @@ class Distance:
         count = w.sum() if seen is None else np.maximum(w @ seen, np.finfo(float).tiny)
         shift = (w @ rows.astype(np.float64)) / count
         rest = rows - shift if seen is None else np.where(seen, rows - shift, 0.0)
-        with np.errstate(over="ignore"):
-            variance = w @ np.square(rest) / count
-        if not np.isfinite(variance).all():
-            size = f"{abs(rest).max():.0e}"
-            raise ValueError(f"X varies by {size}: squares of that are beyond float64. Divide X by {size} first.")
+        variance = w @ np.square(rest) / count
         if self.metric == "seuclidean" and "V" not in self.params:
             shape = np.where(variance > 0, variance, 1.0)
         if self.metric == "mahalanobis" and "VI" not in self.params:
@@ -98,6 +94,8 @@ class Distance:
         from sklearn.metrics import pairwise_distances
 
         more = dict(self.params)
+        if self.metric == "cosine":
+            x, y = about_one(x), about_one(y)
         if frame.shape is not None:
             more |= {"VI" if self.metric == "mahalanobis" else "V": frame.shape.astype(np.float64)}
         out = np.asarray(pairwise_distances(x, y, metric=self.metric, **more), dtype=np.float64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unmix.engine.config import get_config
+from unmix.maths.distances import about_one
 
 KERNELS = "additive_chi2 chi2 cosine laplacian linear poly polynomial precomputed rbf sigmoid"
 PARAMETERS = {
@@ -69,6 +70,8 @@ class Kernel:
             return np.asarray((x - shift) @ (y - shift).T)
         from sklearn.metrics.pairwise import pairwise_kernels
 
+        if self.kernel == "cosine":
+            x, y = about_one(x), about_one(y)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.asarray(pairwise_kernels(x, y, metric=self.kernel, **self.params), dtype=np.float64)
         if not np.isfinite(out).all():

@@ -18,7 +18,6 @@ from unmix.engine.layout import Shape
 from unmix.maths.distances import dense, squares
 from unmix.maths.seeding import plus_plus
 
-LARGEST_CELL, SMALLEST_CELL = 1e150, 1e-150  # whose squares float64 holds
 ROWS_FOR_SCALE = 1 << 12  # of the sample where centres are given: the columns' variance shows
 ROWS_DRAWN_FROM = 1 << 14  # of the sample at most, unless the clusters are many
 ROWS_PER_CLUSTER = 128  # of the sample, where they are
@@ -84,9 +83,6 @@ def sample_rows(init: Any, k: int, shape: Shape) -> int:
 
 def cloud_of(sample: Block, metric: Metric, params: dict[str, Any]) -> Cloud:
     """The sample as the metric sees it, its mean and its scale."""
-    size = float(abs(sample.x).max())
-    if size > LARGEST_CELL or 0 < size < SMALLEST_CELL:
-        raise ValueError(f"X reaches {size:.0e}: squares of that are beyond float64. Divide X by {size:.0e} first.")
     frame = metric.frame(sample, params)
     b = metric.filled(frame, sample)
     x, seen, w = b.x, b.observed, np.ones(b.x.shape[0]) if b.w is None else b.w

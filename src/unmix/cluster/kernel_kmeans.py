@@ -205,6 +205,8 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
         "online": "means in the space of a kernel are made of rows: a batch has no statistics that would move them",
     }
 
+    degrees: ClassVar[dict[str, int | None]] = {"gamma": -2}  # of the radial kernel
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS.split())), callable],
@@ -260,6 +262,11 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
                 raise ValueError(
                     f"init must be {n} labels, integers from 0 to {K - 1}; it is {label.dtype} {label.shape}"
                 )
+
+    @property
+    def power(self) -> int:  # type: ignore[override]
+        """Given kernels are added up as they are."""
+        return 1 if self.kernel == "precomputed" else 2
 
     def stages(self, shape: Shape) -> list[Stage]:
         """Lloyd's algorithm on the kernel matrix."""

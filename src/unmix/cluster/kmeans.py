@@ -129,7 +129,13 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     missing = True
     stateful = True
     collect = True
+    double = True
     tied = ("init", "min_size", "max_size")
+
+    degrees: ClassVar[dict[str, int | None]] = {  # of euclidean distances
+        "init": 1, "apart": 1, "cluster_centers_": 1, "inertia_": 2, "within_variation_": 2, "between_variation_": 2,
+        "total_variation_": 2, "transform": 1,
+    }  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -192,6 +198,11 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def starts(self) -> int:
         """As `n_init` says; given centres need one."""
         return _starts.restarts(self.init, self.n_init)
+
+    @property
+    def power(self) -> int:  # type: ignore[override]
+        """That of distances in the objective."""
+        return self._metric.power
 
     def sizes(self, shape: Shape) -> Sizes:
         """Large blocks: statistics are as large as the centres, and kernels cut blocks to fit the cache."""
@@ -329,7 +340,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Distances to the centres."""
         metric = self._metric
-        return metric.shown(metric.costs(U, metric.enter(U.frame, b)))
+        return metric.shown(metric.costs(U, metric.enter(U.frame, b))).astype(b.x.dtype, copy=False)
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:
         """The nearest centre, whatever limits the fit kept."""

@@ -100,10 +100,13 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     missing = True
     collect = True
+    double = True
     tied = ("init",)
     exempt: ClassVar[dict[str, str]] = {
         "online": "medoids need all pairs of rows: a batch cannot change them",
     }
+
+    degrees: ClassVar[dict[str, int | None]] = {"inertia_": 1, "cluster_centers_": 1, "transform": 1}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -153,6 +156,11 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
                 raise ValueError(f"init is an array of {first.dtype} {first.shape}: give {K} row indices (integers)")
             if first.min() < 0 or first.max() >= n or len(set(first.tolist())) < K:
                 raise ValueError(f"init={first.tolist()}: give {K} different rows from 0 to {n - 1}")
+
+    @property
+    def power(self) -> int:  # type: ignore[override]
+        """Given distances are added up as they are."""
+        return 1 if self.metric == "precomputed" else 2
 
     @property
     def _distance(self) -> Distance:

@@ -112,7 +112,12 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
     sparse = True
     missing = True
     collect = True
+    double = True
     tied = ("init",)
+
+    degrees: ClassVar[dict[str, int | None]] = {
+        "init": 1, "beta": 2, "cluster_centers_": 1, "beta_": 2, "objective_": 2,
+    }  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

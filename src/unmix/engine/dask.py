@@ -9,6 +9,7 @@ recomputation and nothing else: z is the result of the pass before, which Dask m
 from __future__ import annotations
 
 import warnings
+from asyncio import CancelledError
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +38,27 @@ def active_client(start: bool) -> Any:
         return Client(set_as_default=True) if start else None
 
 
+class open_client:  # noqa: N801
+    """What fails inside because the client was closed, or has lost its scheduler, says so."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def __enter__(self) -> None:
+        if self.client.status in ("closing", "closed"):
+            self._refuse(None)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, (Exception, CancelledError)) and self.client.status != "running":
+            self._refuse(error)
+
+    def _refuse(self, error: BaseException | None) -> None:
+        raise RuntimeError(
+            f"the Dask client {self.client!r}, on which this was to run, is {self.client.status}: open a new Client "
+            "and pass it as unmix.config(runner=…), or choose runner='threads'"
+        ) from error
+
+
 class DaskRunner:
     """Runs of a source spread over the workers of a Dask cluster."""
 
@@ -63,6 +85,12 @@ class DaskRunner:
         self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool = False
     ) -> tuple[dict[int, Any], Seen]:
         """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
+        with open_client(self.client):
+            return self._sweep(model, states, runs, keep, closing)
+
+    def _sweep(
+        self, model: Any, states: dict[int, Any], runs: list[Run], keep: bool, closing: bool
+    ) -> tuple[dict[int, Any], Seen]:
         self._load(runs)
         totals: dict[int, Any] = dict.fromkeys(states)
         seen = Seen(False, np.zeros(self.source.d, bool))
@@ -107,11 +135,13 @@ class DaskRunner:
 
     def apply(self, model: Any, U: Any, method: str, runs: list[Run]) -> Iterator[Any]:
         """The model's method on each block, in order."""
-        self._load(runs)
-        with _quiet():
+        with open_client(self.client), _quiet():
+            self._load(runs)
             futures = [self.client.submit(_apply, model, self.rows[r.number], U, method, pure=False) for r in runs]
         for future in futures:
-            yield from future.result()
+            with open_client(self.client):
+                blocks = future.result()
+            yield from blocks
 
     def blocks(self, s: int, runs: list[Run]) -> Iterator[Any]:
         """The z of each block, in order."""
@@ -120,12 +150,13 @@ class DaskRunner:
 
     def state(self, s: int, runs: list[Run]) -> list[list[Any]]:
         """The z of all runs, for a checkpoint or the user."""
-        futures = [self.client.submit(_pick, self.z[s, r.number], (s, r.number), pure=False) for r in runs]
-        return list(self.client.gather(futures))
+        with open_client(self.client):
+            futures = [self.client.submit(_pick, self.z[s, r.number], (s, r.number), pure=False) for r in runs]
+            return list(self.client.gather(futures))
 
     def restore(self, s: int, runs: list[Run], z: list[list[Any]]) -> None:
         """What `state` gave."""
-        with _quiet():
+        with open_client(self.client), _quiet():
             for run, blocks in zip(runs, z, strict=True):
                 self.z[s, run.number] = self.client.submit(_keep, {(s, run.number): blocks}, pure=False)
 
@@ -198,7 +229,7 @@ def _sweep_group(
     """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
     before = {key: kept[1][key] for key, kept in zip(keys, past, strict=True)}
     sums, z = [], {}
-    with one_blas_thread:
+    with one_blas_thread():
         for rows in inputs:
             index = rows.run.number
             past_z: list[Any] | None = None
@@ -224,7 +255,7 @@ def _keep(z: dict[tuple[int, int], Any]) -> Any:
 
 
 def _apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:
-    with one_blas_thread:
+    with one_blas_thread():
         return apply(model, rows, U, method)
 
 

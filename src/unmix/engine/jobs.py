@@ -54,7 +54,7 @@ def fit_all(jobs: list[Job], source: Any, settings: Settings) -> list[Any]:
             raise
 
     with ExitStack() as closing:
-        closing.enter_context(one_blas_thread)
+        closing.enter_context(one_blas_thread())
         for i, job in enumerate(jobs):
             rules = Rules.of(job.model, source)
             works.append(runner(source, job.w, rules, settings))

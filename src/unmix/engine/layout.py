@@ -33,6 +33,16 @@ class Shape(NamedTuple):
     absent: bool = False
     names: tuple[str, ...] | None = None  # of the columns
     online: bool = False  # these rows are one batch of many
+    counted: int = 0  # rows of positive weight
+
+    @property
+    def rows(self) -> float:
+        """How many rows the data stand for: the sum of their weights, or the rows that count where these are more.
+
+        So weights above one are counts, while of weights that sum to less than the rows, as normalised ones do, only
+        the ratios matter.
+        """
+        return max(self.weight, float(self.counted))
 
 
 class Run(NamedTuple):

@@ -23,13 +23,16 @@ class Rules(NamedTuple):
     names: tuple[str, ...] | None = None
     absent: bool = False  # whether entries that CSR rows do not hold were not observed
     empty_columns: bool = False  # whether a column may have no observed cell
+    power: int = 0  # of cells, that must stay in the range of the rows' precision; 0: the model sees to it
+    double: bool = False  # in that of float64
 
     @classmethod
     def of(cls, model: Any, source: Any) -> Rules:
         """The rules of a model for the cells of a source."""
         names = source.names and tuple(source.names)
         absent = source.sparse and model.absent == "unobserved"
-        return cls(model.missing, model.nonnegative, type(model).__name__, names, absent, model.empty_columns)
+        takes = model.missing, model.nonnegative, type(model).__name__, names, absent, model.empty_columns
+        return cls(*takes, model.power, model.double)
 
     def column(self, j: int) -> str:
         """What to call column j in a message."""

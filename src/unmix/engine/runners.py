@@ -11,8 +11,9 @@ import pickle
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,14 +70,15 @@ class Runner:
                 return list(pool(self.jobs).map(lambda a: a[0]._one(a[1], rows), asks))
             return [work._one(ask, rows) for work, ask in asks]
 
-        for run, outs in zip(runs, self._map(all_of, runs), strict=True):
-            for i, ((work, ask), out) in enumerate(zip(asks, outs, strict=True)):
-                for s, pair in zip(ask.states, out.sums, strict=True):
-                    totals[i][s] = pair if totals[i][s] is None else added(ask.model, totals[i][s], pair)
-                store = work.new if ask.model.accelerate else work.z  # only then may a pass be taken back
-                for s, z in zip(ask.states, out.z or (), strict=False):
-                    store.put((s, run.number), z)
-                seen[i] = seen[i] | out.seen
+        with closing(self._map(all_of, runs)) as swept:  # whatever happens, nothing of this pass may run on
+            for run, outs in zip(runs, swept, strict=True):
+                for i, ((work, ask), out) in enumerate(zip(asks, outs, strict=True)):
+                    for s, pair in zip(ask.states, out.sums, strict=True):
+                        totals[i][s] = pair if totals[i][s] is None else added(ask.model, totals[i][s], pair)
+                    store = work.new if ask.model.accelerate else work.z  # only then may a pass be taken back
+                    for s, z in zip(ask.states, out.z or (), strict=False):
+                        store.put((s, run.number), z)
+                    seen[i] = seen[i] | out.seen
         return list(zip(totals, seen, strict=True))
 
     def _one(self, ask: Ask, rows: Rows) -> Swept:
@@ -102,8 +104,9 @@ class Runner:
 
     def apply(self, model: Any, U: Any, method: str, runs: list[Run]) -> Iterator[Any]:
         """The model's method on each block, in order."""
-        for blocks in self._map(lambda rows: apply(model, rows, U, method), runs):
-            yield from blocks
+        with closing(self._map(lambda rows: apply(model, rows, U, method), runs)) as parts:
+            for blocks in parts:
+                yield from blocks
 
     def blocks(self, s: int, runs: list[Run]) -> Iterator[Any]:
         """The z of each block, in order."""
@@ -119,7 +122,7 @@ class Runner:
         for run, blocks in zip(runs, z, strict=True):
             self.z.put((s, run.number), blocks)
 
-    def _map(self, f: Callable[[Rows], Any], runs: list[Run]) -> Iterator[Any]:
+    def _map(self, f: Callable[[Rows], Any], runs: list[Run]) -> Generator[Any, None, None]:
         """f over the runs in order of the runs; at most a few more under way than there are threads."""
         loads = self.source.batches([(r.start, r.stop) for r in runs])
 
@@ -128,11 +131,11 @@ class Runner:
 
         jobs = zip(runs, loads, strict=True)
         if self.jobs == 1 or len(runs) == 1:
-            with one_blas_thread:
+            with one_blas_thread():
                 yield from (job(*j) for j in jobs)
             return
         waiting: deque[Future[Any]] = deque()
-        with one_blas_thread:
+        with one_blas_thread():
             try:
                 for j in jobs:
                     waiting.append(pool(self.jobs).submit(job, *j))
@@ -228,45 +231,89 @@ def each(f: Callable[[int], Any]) -> None:
     list(map(f, range(PIECES)) if jobs == 1 else pool(jobs).map(f, range(PIECES)))
 
 
-class OneThread:
-    """Limits BLAS to one thread inside a `with` block: the runner's threads share the cores, not BLAS's.
+try:  # a limit can only be lifted by the thread that set it, as long as that lives: but fits end in any order
+    from threadpoolctl import OpenBLASController
 
-    So the bits do not depend on how many threads BLAS would have used. Fits in several threads may overlap: the first
-    one in sets the limit and the last one out lifts it.
+    set_by_anybody: Callable[..., None] = OpenBLASController.clear_controlling_thread
+except (ImportError, AttributeError):  # in releases before that rule
+
+    def set_by_anybody(force: bool = False) -> None:
+        """Anybody may."""
+
+
+class Blas:
+    """The BLAS libraries of this process, and who wants them to use one thread.
+
+    Fits in several threads overlap and end in any order, and other packages set such limits, too. So the first one in
+    sets the limit, the last one out lifts it, and only where it is still the one that was set.
     """
 
     def __init__(self) -> None:
-        self.controller: ThreadpoolController | None = None
-        self.limit: Any = None
-        self.reset()
+        self.libraries: list[Any] | None = None
+        self.before: list[int] | None = None  # numbers of threads when the limit was set
+        self.inside: set[int] = set()
+        self.lock = threading.RLock()  # who waits in a generator may be collected, and leave, at any moment
 
-    def reset(self) -> None:
-        """Nobody is inside."""
-        self.lock, self.inside = threading.Lock(), 0
+    def enter(self, who: int) -> None:
+        """Limit BLAS to one thread, unless somebody has."""
+        with self.lock:
+            if self.libraries is None:  # once: looking for the libraries takes milliseconds
+                import scipy.linalg  # noqa: F401  so that SciPy's own BLAS is among those found
+
+                known = ThreadpoolController().select(user_api="blas")
+                self.libraries = known.lib_controllers
+            self.inside.add(who)
+            if self.before is None:
+                self.before = [library.get_num_threads() for library in self.libraries]
+                self._set([1] * len(self.before))
+
+    def leave(self, who: int) -> None:
+        """Lift the limit when nobody is inside any more."""
+        with self.lock:
+            self.inside.discard(who)
+            if self.inside or self.before is None or self.libraries is None:
+                return
+            now = [library.get_num_threads() for library in self.libraries]
+            self._set([old if new == 1 else new for old, new in zip(self.before, now, strict=True)])
+            self.before = None
+
+    def _set(self, threads: list[int]) -> None:
+        """Set the libraries' numbers of threads, whoever did it last, and let others do so."""
+        set_by_anybody(force=True)
+        for library, number in zip(self.libraries or (), threads, strict=True):
+            library.set_num_threads(number)
+        set_by_anybody(force=True)
+
+    def forked(self) -> None:
+        """Nobody is inside: threads do not survive a fork."""
+        self.lock, self.inside = threading.RLock(), set()
+        self.leave(0)
+
+
+BLAS = Blas()
+
+
+class one_blas_thread:  # noqa: N801
+    """Limits BLAS to one thread inside a `with` block: the runner's threads share the cores, not BLAS's.
+
+    So the bits do not depend on how many threads BLAS would have used. Ctrl-C may come between any two instructions:
+    who was not let out of the block leaves when it is forgotten.
+    """
 
     def __enter__(self) -> None:
-        with self.lock:
-            self.inside += 1
-            if self.inside == 1:
-                if self.controller is None:  # made once: looking for the libraries takes milliseconds
-                    import scipy.linalg  # noqa: F401  so that SciPy's own BLAS is among those found
-
-                    self.controller = ThreadpoolController()
-                self.limit = self.controller.limit(limits=1, user_api="blas")
-                self.limit.__enter__()
+        BLAS.enter(id(self))
 
     def __exit__(self, *exception: Any) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                self.limit.__exit__(*exception)
+        BLAS.leave(id(self))
 
+    def __del__(self) -> None:
+        if id(self) in BLAS.inside:
+            BLAS.leave(id(self))
 
-one_blas_thread = OneThread()
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own
     os.register_at_fork(after_in_child=pool.cache_clear)
-    os.register_at_fork(after_in_child=one_blas_thread.reset)
+    os.register_at_fork(after_in_child=BLAS.forked)
 
 
 def runner(source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> Any:

@@ -30,8 +30,8 @@ class Covariance(Way):
     name, over, most = "covariance", "moments", 1
     even = True
 
-    def __init__(self, wanted: Any) -> None:
-        self.wanted = wanted  # n_components
+    def __init__(self, wanted: Any, shape: Shape) -> None:
+        self.wanted, self.counted = wanted, shape.counted  # n_components, and rows that count
 
     def sizes(self, shape: Shape) -> Sizes:
         """The sample only gives the moments' origin."""
@@ -60,7 +60,7 @@ class Covariance(Way):
 
     def update(self, U: Axes, stats: Moments) -> Axes:
         """As many leading axes as are wanted."""
-        centre = stats.sum / stats.n
+        centre, rows = stats.sum / stats.n, max(stats.n, self.counted)
         d = len(centre)
         S = stats.centred()[1] / stats.n
         if isinstance(self.wanted, Integral) and 8 * int(self.wanted) <= d:
@@ -68,11 +68,11 @@ class Covariance(Way):
             k = len(values)
         else:
             values, V = leading(S, d)
-            k = count(self.wanted, values, V, np.diag(S), stats.n, U.seed)
+            k = count(self.wanted, values, V, np.diag(S), rows, U.seed)
         total = max(float(np.trace(S)), 0.0)
         return U._replace(
             mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
-            noise=np.array(rest(total, values[:k], stats.n, d)),
+            noise=np.array(rest(total, values[:k], rows, d)),
         )  # fmt: skip
 
     def axes(self, U: Axes) -> Axes:

@@ -41,13 +41,14 @@ class Direct(Way):
             var = variances(x, w, centre, weight)
             values, V = self._implicit(x, centre, half, weight, k, rng)
         else:
-            rows = (x - centre.astype(x.dtype)).astype(np.float64, copy=False)
-            rows = rows if half is None else rows * half[:, None]
-            var = np.einsum("ij,ij->j", rows, rows) / weight
-            values, V = self._explicit(rows, weight, k)
-        k = count(self.wanted, values, V, var, weight, rng.integers(2**32, size=4))
+            y = (x - centre.astype(x.dtype)).astype(np.float64, copy=False)
+            y = y if half is None else y * half[:, None]
+            var = np.einsum("ij,ij->j", y, y) / weight
+            values, V = self._explicit(y, weight, k)
+        rows = weight if w is None else max(weight, float(np.count_nonzero(w)))
+        k = count(self.wanted, values, V, var, rows, rng.integers(2**32, size=4))
         total = float(var.sum())
-        noise, seed = rest(total, values[:k], weight, d), np.zeros(4, np.int64)
+        noise, seed = rest(total, values[:k], rows, d), np.zeros(4, np.int64)
         return Subspace(
             centre, centre, canonical(V[:k]), values[:k], np.array(noise), np.array(total), np.array(1), seed
         )

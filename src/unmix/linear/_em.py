@@ -63,7 +63,7 @@ class AxesEM(CellEM):
         x = ((data.x - shift) * seen)[::step].astype(np.float64)
         S = x.T @ x / max(1.0, seen[::step].mean() * len(x))
         values, V = leading(S, k)
-        noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d, 1e-12)
+        noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d) or 1e-12
         floor = np.full(d, (1e-10 if data.x.dtype == np.float64 else 1e-7) * max(float(np.trace(S)) / d, 1e-300))
         W = np.sqrt(np.maximum(values - noise, 1e-3 * noise))[:, None] * V
         return CellLoadings(shift, shift, W, np.full(d, noise), floor, np.eye(k))
@@ -81,7 +81,7 @@ class AxesEM(CellEM):
             var = np.einsum("aj,aj->j", W, W) + noise
             whole = np.append(values, np.full(d - len(values), noise))
             seed = np.zeros(4, np.int64)
-            k = min(count(self.wanted, whole, V, var, max(float(self.shape.weight), 1.0), seed), len(values))
+            k = min(count(self.wanted, whole, V, var, max(self.shape.rows, 1.0), seed), len(values))
             noise, V, values = float(whole[k:].mean()), V[:k], values[:k]
         kind = U.loadings.dtype
         return Axes(

@@ -13,6 +13,7 @@ def rotate(W: np.ndarray, noise: np.ndarray, method: str | None) -> np.ndarray:
     if k == 0:
         return np.eye(0)
     T = np.linalg.eigh((W / noise) @ W.T)[1][:, ::-1]
+    W = np.ldexp(W, -np.frexp(np.abs(W).max())[1])  # loadings about 1, whose powers stay in range
     if method is not None and k > 1:
         T = T @ orthomax(W.T @ T, 0.0 if method == "quartimax" else 1.0)
         if method == "promax":

@@ -82,10 +82,11 @@ class SubspaceIteration(Way):
         centre, Q = stats.sum / stats.n, U.components
         variances, V = nystrom(Q, stats.image / stats.n - np.outer(Q @ centre, centre))
         total = max(stats.square / stats.n - float(centre @ centre), 0.0)
+        rows = max(stats.n, self.shape.counted)
         new = U._replace(
             mean=U.shift + centre, components=V, variances=variances, total=np.array(total), step=U.step + 1
         )
-        return new._replace(noise=np.array(rest(total, self.axes(new).variances, stats.n, V.shape[1])))
+        return new._replace(noise=np.array(rest(total, self.axes(new).variances, rows, V.shape[1])))
 
     def axes(self, U: Subspace) -> Axes:
         """The parts without the directions that were only carried along."""

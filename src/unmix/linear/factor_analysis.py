@@ -94,6 +94,13 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     missing = True
     accelerate = True
 
+    degrees: ClassVar[dict[str, int | None]] = {
+        "noise_variance_init": 2,
+        "components_": 1,
+        "mean_": 1,
+        "noise_variance_": 2,
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
@@ -163,7 +170,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
 
     def goal(self, U: Loadings, first: float) -> float:
         """`tol` counts nats of all rows together."""
-        return self.tol / max(self.shape.weight, 1.0)
+        return self.tol / max(self.shape.rows, 1.0)
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Loadings:
         """Noise from how badly the other columns predict a column, then the best loadings for that noise."""
@@ -182,12 +189,13 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
             s = moments(b, shift)
         else:
             w = np.ones(len(b.x)) if b.w is None else b.w
-            count = np.maximum(w @ b.observed, 1.0)
+            count = w @ b.observed
+            count = np.where(count > 0, count, 1.0)
             s = moments(b._replace(x=(b.x - shift) * b.observed), np.zeros(d))
         S = np.asarray(s.scatter, dtype=np.float64) / np.sqrt(np.outer(count, count))
         var = np.diag(S)
         precision = 1e-6 if data.x.dtype == np.float64 else 1e-5
-        floor = np.where(var > 0, precision * var, 1e-12)
+        floor = np.where(var > 0, precision * var, 1e-12 * (min(1.0, float(var.max())) or 1.0))
         if self.noise_variance_init is not None:
             noise = np.maximum(np.asarray(self.noise_variance_init, dtype=np.float64), floor)
         else:

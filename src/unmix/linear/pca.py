@@ -43,7 +43,7 @@ SPECTRUM_SIDE = 2000  # up to this smaller side the whole spectrum is cheaper th
 
 # how a fit continues from parts of each type
 STAGES: dict[type, Callable[[Any, Shape], Any]] = {
-    Axes: lambda pca, shape: Covariance(pca.n_components),
+    Axes: lambda pca, shape: Covariance(pca.n_components, shape),
     Subspace: lambda pca, shape: SubspaceIteration(pca.n_components, pca.n_oversamples, pca.iterated_power, shape),
     CellLoadings: lambda pca, shape: AxesEM(pca.n_components, pca.tol, shape),
 }
@@ -81,8 +81,10 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     components_ : ndarray of shape (k, d)
         Principal axes, by falling variance; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (k,)
-        Variance along each axis (over n − 1, or over Σw − 1 with weights), its share of the total, and the singular
-        value of the centred rows.
+        Variance along each axis, over n − 1, its share of the total, and the singular value of the centred rows times
+        √w. With weights n is Σw, or the number of rows of positive weight where that is more; so it is for "mle" and
+        "parallel". Nothing else depends on the scale of the weights, and of weights that sum to less than the rows
+        only the ratios matter.
     mean_ : ndarray of shape (d,)
         Mean of each column.
     noise_variance_ : float
@@ -108,6 +110,10 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     sparse = True
     missing = True
     max_iter = 1000  # of EM, the only way that needs many steps
+
+    degrees: ClassVar[dict[str, int | None]] = {
+        "mean_": 1, "explained_variance_": 2, "noise_variance_": 2, "singular_values_": 1, "transform": 1,
+    }  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
@@ -223,7 +229,8 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
         if not self.whiten:
             return z
         scale = np.sqrt(A.variances * self._bessel)
-        return z / np.maximum(scale, np.finfo(z.dtype).eps).astype(z.dtype)  # type: ignore[no-any-return]
+        least = np.finfo(z.dtype).eps * (min(1.0, float(scale.max(initial=0.0))) or 1.0)
+        return z / np.maximum(scale, least).astype(z.dtype)  # type: ignore[no-any-return]
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
         """Rows of the plane that the axes span."""
@@ -255,8 +262,8 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
 
     @property
     def _bessel(self) -> float:
-        """n/(n − 1)."""
-        n = self.shape.weight
+        """n/(n − 1), n the rows that the data stand for."""
+        n = self.shape.rows
         return n / (n - 1.0) if n > 1.0 else 1.0
 
     def publish(self, fit: Fit) -> None:

@@ -111,7 +111,9 @@ class RobustPCA(Reconstructs, Model):
     n_components : int or None, default=None
         Maximum number of components of the low-rank part; None lets the nuclear norm decide alone.
     lam : float or None, default=None
-        Weight λ of the sparse part; None for 1/√max(n, d), with n the number of rows (the sum of their weights).
+        Weight λ of the sparse part; None for 1/√max(n, d), with n the number of rows: with weights their sum. Weights
+        that sum to less than the rows are first scaled to sum to them, so that only their ratios matter; a λ that is
+        given is for weights as they are.
     mu : float or None, default=None
         Penalty μ of the method of multipliers, then held fixed; None for one that follows the data.
     tol : float, default=1e-7
@@ -163,9 +165,18 @@ class RobustPCA(Reconstructs, Model):
     missing = True
     stateful = True
     collect = "memory"
+    power = 1  # rows are measured in a unit of the data
     exempt: ClassVar[dict[str, str]] = {
         "monotone": "the method of multipliers lowers its distance to the optimum, not the objective, in every pass",
         "online": "a pass goes on from the dual variables that the same rows left, which new rows do not have",
+    }
+
+    degrees: ClassVar[dict[str, int | None]] = {
+        "mu": -1,
+        "singular_values_": 1,
+        "low_rank_": 1,
+        "sparse_": 1,
+        "transform": 1,
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -208,7 +219,8 @@ class RobustPCA(Reconstructs, Model):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
         d = data.x.shape[1]
-        lam = self.lam or 1.0 / np.sqrt(max(self.shape.weight, d))
+        rows = self.shape.rows
+        lam = self.lam or np.sqrt(rows / self.shape.weight) / np.sqrt(max(rows, d))
         size = typical(data)
         most = -np.finfo(data.x.dtype).minexp  # so that 1/unit is a normal number too
         unit = 2.0 ** -int(np.clip(np.frexp(size)[1], -most, most))

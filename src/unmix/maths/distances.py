@@ -22,6 +22,11 @@ def squares(x: Any) -> np.ndarray:
     return np.asarray(x.power(2).sum(axis=1)).ravel() if sp.issparse(x) else np.einsum("ij,ij->i", x, x)
 
 
+def about_one(x: np.ndarray) -> np.ndarray:
+    """The rows in units of their largest cell, a power of two: nothing is rounded, and no length is too small."""
+    return np.asarray(np.ldexp(x, -np.frexp(np.abs(x).max(axis=1, initial=0.0, keepdims=True))[1]))
+
+
 def dense(x: Any) -> np.ndarray:
     """A few rows as an array."""
     return x.toarray() if sp.issparse(x) else x

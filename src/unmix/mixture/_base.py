@@ -214,12 +214,3 @@ class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
         counts = rng.multinomial(n_samples, weights / weights.sum())
         rows = [self.draw_component(k, int(m), rng) for k, m in enumerate(counts)]
         return np.concatenate(rows).astype(self.shape.dtype), np.repeat(np.arange(len(counts)), counts)
-
-
-def in_range(x: Any) -> None:
-    """Refuse rows, dense or CSR, whose squares overflow."""
-    size, limits = float(abs(x).max()), np.finfo(x.dtype)
-    largest, smallest = 0.1 * np.sqrt(limits.max / max(x.size, 1)), 1e3 * np.sqrt(limits.tiny)  # of sums of squares
-    if size > largest or 0 < size < smallest:
-        by = f"{size:.0e}"
-        raise ValueError(f"X reaches {by}: squares of that are beyond {x.dtype}. Divide X by {by} first.")

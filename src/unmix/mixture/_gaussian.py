@@ -6,7 +6,7 @@ travel as upper triangles.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from unmix.engine.sample import centre_of
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
-from unmix.mixture._base import BaseMixture, in_range
+from unmix.mixture._base import BaseMixture
 from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free
 from unmix.model.capabilities import Gaussians
 from unmix.model.lloyd import ROUNDS, Lloyd
@@ -38,6 +38,12 @@ NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
 
 class GaussianBase(BaseMixture):
     """Parts have at least shift, weights, means, covariances, factors, events.floored and scratch."""
+
+    degrees: ClassVar[dict[str, int | None]] = {
+        "reg_covar": 2, "means_init": 1, "precisions_init": -2, "mean_prior": 1, "covariance_prior": 2, "means_": 1,
+        "covariances_": 2, "precisions_": -2, "precisions_cholesky_": -1, "mean_prior_": 1, "covariance_prior_": 2,
+        "lower_bound_": None, "log_evidence_": None,
+    }  # fmt: skip
 
     covariance_type: str
     reg_covar: float
@@ -83,7 +89,6 @@ class GaussianBase(BaseMixture):
 
     def _about(self, sample: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Origin, the sample's rows about it and their weights."""
-        in_range(sample.x)
         shift = centre_of(sample)
         x = sample.x.astype(np.float64) - shift
         if sample.observed is not None:

@@ -41,7 +41,7 @@ from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, 
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
 
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
-PRIOR_FLOOR = 1e-150  # of a variance that is a prior, so that its square is a number
+PRIOR_FLOOR = 1e-290  # of a variance that is a prior, so that its inverse is a number
 
 
 class Events(NamedTuple):
@@ -71,6 +71,8 @@ class Parts(NamedTuple):
 
 class BayesianGaussianMixture(GaussianBase):
     """Overlapping groups, as many as the data need: Gaussians with priors, by variational inference.
+
+    The priors count for some rows, so the scale of `sample_weight` matters: weights that sum to 1 are evidence of one.
 
     Parameters
     ----------
@@ -142,6 +144,11 @@ class BayesianGaussianMixture(GaussianBase):
     >>> model.n_active_
     3
     """
+
+    weighed_against: ClassVar[str] = "the priors"
+    exempt: ClassVar[dict[str, str]] = {
+        "scale of weights": "twice the weight is twice the evidence beside the priors",
+    }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -228,12 +235,13 @@ class BayesianGaussianMixture(GaussianBase):
 
     def _covariance(self, x: np.ndarray, w: np.ndarray, sample: Block) -> np.ndarray:
         """Covariance of a sample, unbiased, in the shape of the prior; raised where it is singular."""
-        kind, total = self.covariance_type, max(w.sum() - 1.0, 1.0)
+        kind, rows = self.covariance_type, max(float(w.sum()), float(len(w)))
+        total = max(rows - 1.0, 1.0) * (w.sum() / rows)
         x = x - w @ x / w.sum()
         full = (x.T * w) @ x / total
         if sample.observed is not None:  # variances of what was seen, correlations of the rows filled with means
             seen = w @ (sample.observed if sample.w is None else sample.observed[sample.w > 0])
-            scale = np.sqrt(w.sum() / np.maximum(seen, 1.0))
+            scale = np.sqrt(w.sum() / np.where(seen > 0, seen, 1.0))
             full *= np.outer(scale, scale)
         variances = np.diagonal(full)
         if is_matrix(kind):

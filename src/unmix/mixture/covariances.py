@@ -208,5 +208,5 @@ def floored_variances(
         if (raw < -ROUNDING * np.abs(second)).any() or (second < 0).any():
             raise np.linalg.LinAlgError("a negative variance")
         least = floor * np.maximum(second, SMALLEST_SQUARE * second.max())
-        variances = np.where(low, np.maximum(least, np.finfo(np.float64).tiny ** 0.5), variances)
+        variances = np.where(low, np.maximum(least, np.finfo(np.float64).tiny ** 0.9), variances)
     return variances, 1.0 / np.sqrt(variances), np.asarray(low.reshape(len(low), -1).any(axis=1), dtype=np.int64)

@@ -28,7 +28,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
-from unmix.mixture._base import DEAD_SHARE, BaseMixture, in_range
+from unmix.mixture._base import DEAD_SHARE, BaseMixture
 from unmix.mixture.columns import fill, groups, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
 from unmix.model.capabilities import PerColumn
@@ -113,6 +113,8 @@ class Mixture(PerColumn, BaseMixture):
         f"check_estimator_sparse_{kind}": "it takes predict_proba for that of a classifier, and asks for its tags"
         for kind in ("array", "matrix")
     }
+
+    degrees: ClassVar[dict[str, int | None]] = {"means_": 1, "lower_bound_": None}  # of Gaussians
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -223,13 +225,11 @@ class Mixture(PerColumn, BaseMixture):
 
     def points(self, sample: Block) -> tuple[Any, np.ndarray]:
         """The families' features of a sample."""
-        in_range(sample.x)
         w = np.ones(sample.x.shape[0]) if sample.w is None else sample.w
         return beside([f.features(x, w, seen) for f, x, seen in self._views(sample)]), w
 
     def start(self, before: np.ndarray | None, data: Block, rng: np.random.Generator) -> Parts:
         """Parameters of a first assignment of a sample, a little of each row given to every component."""
-        in_range(data.x)
         views, K, n = self._views(data), self.n_components, data.x.shape[0]
         w = np.ones(n) if data.w is None else data.w
         z = rng.dirichlet(np.ones(K), n) if before is None else np.eye(K)[before]

@@ -30,6 +30,10 @@ class Contract(Stage):
     absent: ClassVar[str] = "zero"  # how it reads entries that a sparse X does not hold: "zero" or "unobserved"
     empty_columns: ClassVar[bool] = False  # takes columns without an observed cell
     collect: ClassVar[bool | str] = False  # `publish` needs the z of every row: always, or "memory": of rows in memory
+    power: ClassVar[int] = 2  # of cells, whose sums must stay in the range of X's precision; 0: the model sees to it
+    double: ClassVar[bool] = False  # it adds them up in float64, whatever the precision of X
+    degrees: ClassVar[dict[str, int | None]] = {}  # parameter, attribute or method → d: c X gives c^d of it; else 0
+    weighed_against: ClassVar[str] = ""  # what the sum of the weights must outweigh, in words, where there is such
     tied: ClassVar[tuple[str, ...]] = ()  # parameters that, given, suit one number of parts or these rows alone
     exempt: ClassVar[dict[str, str]] = {}  # law → why this model is exempt from it
     exempt_checks: ClassVar[dict[str, str]] = {}  # check of scikit-learn → why this model fails it

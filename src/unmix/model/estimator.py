@@ -131,7 +131,7 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._validate_params()
             first = not hasattr(self, "_parts_")
             source, w, shape = self._open(X, sample_weight, reset=first)
-            shape = shape._replace(online=True)
+            shape = shape._replace(online=True, counted=shape.counted + (0 if first else self._shape.counted))
             worker, learnt, before, stages = self.at(shape), Learnt(rate=rate), [], None
             if first:
                 worker.check(shape)
@@ -195,6 +195,13 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         for stage in fit.stages:
             if stage.result == "nonfinite":
                 warnings.warn(f"{name}, stage {stage.name!r}: {stage.message}", ConvergenceWarning, stacklevel=4)
+        if self.weighed_against and fit.weight < min(2, fit.shape.counted):
+            warnings.warn(
+                f"{name}: sample_weight sums to {fit.weight:.3g}, as if so many rows had been seen, which is nothing "
+                f"beside {self.weighed_against}: scale it so that it sums to the number of rows",
+                UserWarning,
+                stacklevel=4,
+            )
         for note in self.notes(fit.U):
             warnings.warn(f"{name}: {note}", ConvergenceWarning, stacklevel=4)
 
@@ -221,8 +228,8 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             learn_names(self, source)
         else:
             check_names(self, X, source)
-        w, weight = weights(sample_weight, source.n)
-        return source, w, shape_of(self, source, weight)
+        w, weight, counted = weights(sample_weight, source.n)
+        return source, w, shape_of(self, source, weight, counted)
 
     # ---------------------------------------------------------------- rows of new data
 

@@ -63,10 +63,10 @@ def check_names(model: Any, X: Any, source: Any) -> None:
         )
 
 
-def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float]:
-    """Weights of n rows, None where every row counts once, and their sum."""
+def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float, int]:
+    """Weights of n rows, None where every row counts once, their sum, and how many are positive."""
     if sample_weight is None:
-        return None, float(n)
+        return None, float(n), n
     w = _check_sample_weight(sample_weight, Length(n), dtype=np.float64, ensure_non_negative=True)
     with np.errstate(over="ignore"):  # told in words
         total = float(w.sum())
@@ -74,14 +74,15 @@ def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float]:
         raise ValueError(
             f"sample_weight reaches {w.max():.1e}, and its sum is beyond float64: divide it by {w.max():.1e}"
         )
-    return None if (w == 1).all() else w, total
+    return None if (w == 1).all() else w, total, int(np.count_nonzero(w))
 
 
-def shape_of(model: Any, source: Any, weight: float) -> Shape:
+def shape_of(model: Any, source: Any, weight: float, counted: int) -> Shape:
     """What a model may know about the data before the first pass."""
     absent, names = source.absent == "unobserved", model.__dict__.get("feature_names_in_")
     memory, nbytes, known = source.in_memory, source.nbytes or 0, None if names is None else tuple(names)
-    return Shape(source.n, source.d, source.dtype, source.sparse, weight, not absent, memory, nbytes, absent, known)
+    shape = Shape(source.n, source.d, source.dtype, source.sparse, weight, not absent, memory, nbytes, absent, known)
+    return shape._replace(counted=counted)
 
 
 class Length:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.block import Block
+from unmix.engine.sample import remedy
 
 EPS = float(np.finfo(float).eps)
 UNSCALED_FACTOR = 2.0**20  # data whose mean is within this factor of one are taken as they are, without a copy
@@ -30,14 +31,13 @@ class Sample(NamedTuple):
 def measured(b: Block, levels: tuple[float, float]) -> Sample:
     """The sample in its own unit; an error where its level is beyond what the loss can take."""
     x = b.x.astype(np.float64, copy=False)
-    w = np.ones(x.shape[0]) if b.w is None else b.w
+    w = np.ones(x.shape[0]) if b.w is None else b.w * max(1.0, len(b.w) / b.w.sum())  # small weights are shares
     seen = w.sum() * np.ones(x.shape[1]) if b.observed is None else w @ b.observed
     total = np.asarray(w @ x).ravel()
     level = total.sum() / max(seen.sum(), 1.0) or 1.0
     if not levels[0] <= level <= levels[1]:
         raise ValueError(
-            f"X is about {level:.0e} in size, and its squared error is beyond the range of float64: "
-            f"multiply X by {1 / level:.0e}"
+            f"X is about {level:.0e} in size, and its squared error is beyond the range of float64: {remedy(level)}"
         )
     usual = 1 / UNSCALED_FACTOR <= level <= UNSCALED_FACTOR
     scale = 1.0 if usual else 4.0 ** round(np.log2(level) / 2)

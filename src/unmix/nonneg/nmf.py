@@ -121,6 +121,9 @@ class NMF(Reconstructs, Model):
     missing: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
     stateful: ClassVar[bool] = True
+    power: ClassVar[int] = 1  # rows are measured in a unit of the data, and the start sees to the squares of that
+
+    degrees: ClassVar[dict[str, int | None]] = {"reconstruction_err_": 1, "transform": 1}  # of the squared error
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],

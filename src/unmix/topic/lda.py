@@ -65,6 +65,8 @@ class Stats(NamedTuple):
 class LatentDirichletAllocation(Completes, Model):
     """Topics of documents: latent Dirichlet allocation by variational Bayes, in batch or online.
 
+    X holds counts, and the priors are counts as well: so the scale of X matters, and that of `sample_weight`.
+
     Parameters
     ----------
     n_components : int, default=10
@@ -131,6 +133,12 @@ class LatentDirichletAllocation(Completes, Model):
     sparse: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
     stateful: ClassVar[bool] = True
+    power: ClassVar[int] = 0  # every block sees to the size of its counts
+    weighed_against: ClassVar[str] = "the priors"
+    exempt: ClassVar[dict[str, str]] = {
+        "scale": "X holds counts, and the priors are counts as well: twice the words are twice the evidence",
+        "scale of weights": "twice the weight is twice the evidence beside the priors",
+    }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

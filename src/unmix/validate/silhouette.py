@@ -189,7 +189,7 @@ def _silhouettes(source: Source, g: Groups, metric: Any, rows: np.ndarray, exact
     # A power of two takes no digits, and keeps squares from overflow and underflow.
     scale = 2.0 ** -np.clip(np.frexp(largest)[1], -1000, 1000)
     K, budget = len(g.names), get_config().budget
-    with one_blas_thread:
+    with one_blas_thread():
         need = 16 * (len(rows) + 16 * K) * (K + source.d)
         if fused and exact and source.in_memory and len(rows) >= PANEL_ROWS * K and need <= budget:
             return _both_ways(source.whole(), g, rows, scale)

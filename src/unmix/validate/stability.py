@@ -209,7 +209,7 @@ def _run(f: Callable[[int], Any], n: int, n_jobs: int | None) -> list[Any]:
         with config(runner="serial", progress=False, checkpoint=None), alone:
             return f(i)
 
-    with one_blas_thread:
+    with one_blas_thread():
         if jobs == 1:
             return [one(i) for i in range(n)]
         with ThreadPoolExecutor(min(jobs, n)) as threads:  # not the engine's: fits may wait for those

@@ -13,8 +13,11 @@ import scipy.sparse as sp
 
 from unmix.cluster._parts import Parts
 from unmix.cluster.metrics.base import Metric, Rows, rows_of
+from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.maths.distances import squared_distances, squares
+
+SINGLE_VARIANCE = 1e-28, 1e28  # of data whose squared distances are taken in float32
 
 
 class Stats(NamedTuple):
@@ -38,7 +41,9 @@ class Euclidean(Metric):
         return squared_distances(x, observed, centers, own)
 
     def costs(self, U: Parts, b: Block) -> np.ndarray:
-        """The same, of dense rows about the mean of the data."""
+        """The same, of dense rows about the mean of the data, in float64 where float32 does not hold squares."""
+        if b.x.dtype == np.float32 and U.variance and not SINGLE_VARIANCE[0] < U.variance < SINGLE_VARIANCE[1]:
+            U, b = tree.settle(U, np.float64), b._replace(x=b.x.astype(np.float64))
         if sp.issparse(b.x):
             return squared_distances(b.x, None, U.centers)
         x = b.x - U.shift if b.observed is None else np.where(b.observed, b.x - U.shift, b.x.dtype.type(0))

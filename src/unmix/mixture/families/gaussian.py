@@ -44,7 +44,7 @@ class Gaussian(Family):
         n = np.maximum(np.full(x.shape[1], w.sum()) if seen is None else w @ seen, DIVISOR_FLOOR)
         mean, square = np.asarray(w @ x).ravel() / n, np.asarray(w @ (x * x)).ravel() / n
         near = sp.issparse(x) or bool((2.0 * mean**2 <= square).all())
-        shift = np.zeros(len(n)) if near else mean.astype(np.float32).astype(np.float64)
+        shift = np.zeros(len(n)) if near else short(mean)
         gap = x if near else (x - shift) * (1.0 if seen is None else seen)
         mean, square = np.asarray(w @ gap).ravel() / n, np.asarray(w @ (gap * gap)).ravel() / n
         variance = square - mean**2
@@ -109,6 +109,12 @@ class Gaussian(Family):
         if not low:
             return []
         return [f"components {low} have a variance at its floor, 1e-9 of the column's: try fewer components"]
+
+
+def short(a: np.ndarray) -> np.ndarray:
+    """The numbers with the digits of single precision, whatever their size."""
+    digits, power = np.frexp(a)
+    return np.ldexp(digits.astype(np.float32).astype(np.float64), power)
 
 
 def mean_and_variance(
