@@ -168,6 +168,7 @@ def by_tiles(x, shift, kind, z, w, total):
     n, (q, K) = len(x), total.shape
     wide, lanes = -(-K // NUMBERS) * NUMBERS, LINE // x.itemsize
     F = -(-q // lanes) * lanes
+    whole = F - F % (VALUES * lanes)
     own, T = np.zeros(ROWS * (x.shape[1] + lanes), x.dtype), np.zeros(ROWS * F + lanes, x.dtype)
     numbers, piece = np.zeros((ROWS, wide), x.dtype), np.empty((wide, F), x.dtype)
     shares, sums = numbers.reshape(ROWS * wide), piece.reshape(wide * F)
@@ -175,15 +176,11 @@ def by_tiles(x, shift, kind, z, w, total):
         m = min(ROWS, n - first)
         by_row(x, shift, first, m, kind, own, T, F)
         weighted(z, w, first, m, numbers)
-        f = 0
-        while f < F:
-            whole = f + VALUES * lanes <= F
-            for k in range(0, wide, NUMBERS):
-                if whole:
-                    accumulate(T, f, F, shares, k, wide, m, sums, k * F + f, F, 0)
-                else:
-                    accumulate_one(T, f, F, shares, k, wide, m, sums, k * F + f, F, 0)
-            f += VALUES * lanes if whole else lanes
+        for k in range(0, wide, NUMBERS):
+            for f in range(0, whole, VALUES * lanes):
+                accumulate(T, f, F, shares, k, wide, m, sums, k * F + f, F, 0)
+            for f in range(whole, F, lanes):
+                accumulate_one(T, f, F, shares, k, wide, m, sums, k * F + f, F, 0)
         for k in range(K):
             for f in range(q):
                 total[f, k] += piece[k, f]
