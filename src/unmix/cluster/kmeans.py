@@ -46,11 +46,13 @@ from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
+from unmix.model.starved import scarce, starved
 
 SPARSE_BLOCK_ROWS = 4096  # at least
 DENSE_BLOCK_ROWS, DENSE_BLOCK_BYTES = 2048, 32 << 20  # at least this many rows, unless they take more bytes than that
 REFILL_STEP = 0.1  # of a cluster's width, from its centre to that of an empty cluster
 GROW_STEP = 0.5  # the same, to that of an additional cluster
+ANY_GAIN = np.finfo(float).tiny  # a goal that any gain is above, where more passes are wanted
 NEGLIGIBLE_VARIATION = 1e-12  # of the data's variance: a cluster with no more than that is not cut
 
 
@@ -78,10 +80,16 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     max_iter : int, default=300
         Maximum number of passes over the data.
     tol : float, default=1e-4
-        Stop when a pass improves the mean squared distance by no more than tol · v / n_clusters, v the mean variance of
-        the columns: about where the squared moves of all centres sum to tol · v.
+        Stop when the squared moves of the centres in a pass sum to no more than tol · v, v the mean variance of the
+        columns; and where no label changes.
+    verbose : int, default=0
+        Above 0, print a line for each pass.
     random_state : int, RandomState instance or None, default=None
         Seed of the first centres.
+    copy_x : bool, default=True
+        No effect here: X is never changed.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        No effect here: both give the same centres, and bounds on distances are kept in any case.
     metric : {"euclidean", "cosine", "mahalanobis", "manhattan", "hamming"}, default="euclidean"
         What is minimised, summed over rows: the squared distance; 1 − cos of rows and centres scaled to length one (a
         row of zeros counts 1); the squared distance by the inverse covariance of the data; Σ_j |x_j − u_j|, whose
@@ -137,7 +145,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
+        "copy_x": ["boolean"],
+        "algorithm": [StrOptions({"lloyd", "elkan"})],
         "metric": [StrOptions(set(METRICS))],
         "metric_params": [dict, None],
         "apart": [Interval(Real, 0, None, closed="neither"), None],
@@ -153,7 +164,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: int = 0,
         random_state: Any = None,
+        copy_x: bool = True,
+        algorithm: str = "lloyd",
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
         apart: float | None = None,
@@ -165,7 +179,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
         self.metric = metric
         self.metric_params = metric_params
         self.apart = apart
@@ -184,7 +201,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
 
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, first centres of another shape, and sizes that cannot be."""
-        _starts.check_start(self.init, self.n_clusters, shape)
+        _starts.check_start(self.init, self.n_clusters, self.n_init, shape)
         self._metric.check(shape.sparse)
         if self._limited:
             check_limits(self.min_size, self.max_size, self.n_clusters, shape)
@@ -249,6 +266,8 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         if metric.power == 1:
             centers = rounded(centers, U.eps)
         frame = metric.reframe(U, stats, centers)
+        moved = float((metric.length(centers - U.centers) ** metric.power).sum())
+        events = events._replace(moved=moved, scarce=scarce(stats.N))
         return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers), events=events)
 
     def _refill(self, U: Parts, stats: Any, centers: np.ndarray, left: np.ndarray) -> Events:
@@ -278,17 +297,25 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         return Scratch(U.scratch.path + moved, U.scratch.drift + others, moved, half)
 
     def goal(self, U: Parts, first: float) -> float | bool:
-        """`tol` times what is gained when the centres move by the mean variance of a column, in all.
+        """Done when the centres have moved by no more than `tol` times the mean variance of a column, in all.
 
-        Not while a cluster was just refilled, nor while medians are sought that matter.
+        Not while a cluster was just refilled, nor while medians are sought that matter. A pass that gains nothing is
+        the end in any case: then rounding alone moves the centres.
         """
-        gain = self.tol * float(self._metric.share * U.variance / self.n_clusters)
-        return False if U.events.refilled or self._metric.sought(U.frame) > gain else gain
+        far = self.tol * float(U.variance)
+        if U.events.refilled or self._metric.sought(U.frame) > self._metric.share * far / self.n_clusters:
+            return False
+        return True if U.events.moved <= far else ANY_GAIN if self.tol > 0 else 0.0
 
     def notes(self, U: Parts) -> list[str]:
-        """Clusters that no row is left for."""
-        empty, k = U.events.empty, self.n_clusters
-        return [f"{empty} of {k} clusters are empty: X has only about {k - empty} distinct rows"] if empty else []
+        """Clusters that no row is left for, and those that online steps have nearly forgotten."""
+        empty, k, out = U.events.empty, self.n_clusters, []
+        if empty:
+            out.append(
+                f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): X has only about "
+                f"{k - empty} distinct rows"
+            )
+        return out + starved(U.events.scarce - empty, k, "clusters", self.shape.online)
 
     # ---------------------------------------------------------------- what users see
 
@@ -430,8 +457,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         -------
         score : float
         """
-        mean = super().score(X, y, sample_weight)
-        return mean * self.weigh(X, sample_weight)[1]
+        return -self.loss_of(X, sample_weight)[0]
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[KMeans, np.ndarray, Callable[[Any], None]]:

@@ -300,6 +300,7 @@ class GaussianMixture(GaussianBase):
             out.append(f"components {lost} lost all their rows, and stay where they are because {self.fixed} is fixed")
         elif lost:
             out.append(f"components {lost} lost all their rows and were reset ({resets} times): try fewer components")
+        out += starved(scarce(U.weights), len(U.weights), "components", self.shape.online)
         out += self._singular(U, "raise reg_covar, scale the columns or take fewer components")
         if is_matrix(self.covariance_type):
             narrowest = np.linalg.eigvalsh(U.covariances)[..., 0]
