@@ -1,5 +1,6 @@
 """k-means against scikit-learn, against brute force, and against planted clusters."""
 
+import re
 import warnings
 from itertools import pairwise
 
@@ -120,10 +121,12 @@ def test_clusters_that_starve_while_the_data_drift_are_reported(model):
         warnings.simplefilter("error")
         for _ in range(3):
             model.partial_fit(places.repeat(40, axis=0) + rng.standard_normal((120, 2)))
-    with pytest.warns(ConvergenceWarning, match="1 of 3 (clusters|components) have starved") as told:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         for _ in range(40):
             model.partial_fit(places[:2].repeat(60, axis=0) + rng.standard_normal((120, 2)))
     assert len(told) == 1  # not again with every batch
+    assert re.search("1 of 3 (clusters|components) have starved", str(told[0].message))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(places.repeat(40, axis=0) + rng.standard_normal((120, 2)))

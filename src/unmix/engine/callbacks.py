@@ -28,15 +28,13 @@ class Watch:
 
 
 class Callbacks(Watch):
-    """Tells an estimator's callbacks, a bar if a person watches, and the screen if it is verbose: fit → stage → step."""
+    """Tells an estimator's callbacks, a bar if a person watches, and, if it is verbose, the screen: fit → stage → step."""
 
     def __init__(self, estimator: Any, X: Any) -> None:
         self.estimator, self.X = estimator, X
         self.context = estimator._init_callback_context(max_subtasks=None)
         self.heard = bool(self.context._callbacks)
-        self.every = (
-            int(estimator.verbose_interval) if estimator.verbose else 0
-        )  # steps from one printed line to the next
+        self.every = int(estimator.verbose_interval) if estimator.verbose else 0  # steps to the next line
         self.task: Any = None
         self.bar: Callable[..., None] | None = None
 

@@ -51,6 +51,7 @@ from unmix.mixture.covariances import (
     squares,
     unit,
 )
+from unmix.model.starved import scarce, starved
 
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}

@@ -38,7 +38,7 @@ class Euclidean(Metric):
         return squared_distances(x, observed, centers, own)
 
     def costs(self, U: Parts, b: Block) -> np.ndarray:
-        """The same, of dense rows about the mean of the data; in double precision, so that a centre is 0 from itself."""
+        """The same, of dense rows about the mean of the data, in float64: a centre is 0 from itself."""
         if sp.issparse(b.x):
             return squared_distances(b.x, None, U.centers)
         x = b.x - U.shift if b.observed is None else np.where(b.observed, b.x - U.shift, b.x.dtype.type(0))
