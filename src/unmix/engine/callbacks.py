@@ -28,7 +28,7 @@ class Watch:
 
 
 class Callbacks(Watch):
-    """Tells an estimator's callbacks, a bar if a person watches, and, if it is verbose, the screen: fit → stage → step."""
+    """Tells an estimator's callbacks, a bar if a person watches, the screen if it is verbose: fit → stage → step."""
 
     def __init__(self, estimator: Any, X: Any) -> None:
         self.estimator, self.X = estimator, X

@@ -21,14 +21,18 @@ def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
     return next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
 
 
-def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int, seed: int) -> Block:
-    """m rows that count, drawn by their index; where m is all, the distinct rows."""
+def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int) -> Block:
+    """m rows that count, drawn by their index; where m is all, the distinct rows.
+
+    The same rows for every seed: what a model draws it draws from them, and what is no draw (an origin, a scale, a
+    first guess) does not depend on the seed.
+    """
     if m == source.n:
         b = whole_block(source.read(0, m), w, rules)
         check_sample(b, rules)
         return distinct(b)
     rows = np.arange(source.n) if w is None else np.flatnonzero(w > 0)
-    index = np.sort(generator(seed, "sample").choice(rows, min(m, len(rows)), replace=False))
+    index = np.sort(generator(0, "sample").choice(rows, min(m, len(rows)), replace=False))
     return whole_block(source.take(index), None if w is None else w[index], rules)
 
 

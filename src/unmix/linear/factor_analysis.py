@@ -63,7 +63,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     rotation : {None, "varimax", "quartimax", "promax"}, default=None
         Rotation of the factors towards few large loadings; promax lets the factors correlate.
     random_state : int, RandomState or None, default=0
-        Decides which rows of large data the first guess sees.
+        No effect here: nothing is drawn.
 
     Attributes
     ----------
