@@ -22,6 +22,7 @@ centres are in `_starts.py`, k-means|| in `_scalable.py`, limits on the sizes of
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -46,6 +47,7 @@ from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
+from unmix.model.peer import Peer
 from unmix.model.starved import scarce, starved
 
 SPARSE_BLOCK_ROWS = 4096  # at least
@@ -138,6 +140,16 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     stateful = True
     collect = True
     tied = ("init", "min_size", "max_size")
+    peer = Peer(
+        "sklearn.cluster",
+        "cluster_centers_ labels_ inertia_",
+        more=lambda model: {"_n_threads": 1, "_n_features_out": len(model.cluster_centers_)},
+        refusal=lambda model: (
+            ""
+            if model.metric == "euclidean"
+            else f"scikit-learn's KMeans has no metric={model.metric!r}, only euclidean"
+        ),
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -203,6 +215,8 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         """Refuse more clusters than rows, first centres of another shape, and sizes that cannot be."""
         _starts.check_start(self.init, self.n_clusters, self.n_init, shape)
         self._metric.check(shape.sparse)
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn("algorithm='elkan' doesn't make sense for a single cluster", RuntimeWarning, stacklevel=2)
         if self._limited:
             check_limits(self.min_size, self.max_size, self.n_clusters, shape)
 
@@ -393,6 +407,20 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         if self._limited:
             raise ValueError("min_size and max_size are about all rows, and partial_fit sees only some: use fit")
         return super().partial_fit(X, y, sample_weight, rate=rate)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit the model and return `labels_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int32 of shape (n,)
+        """
+        return self.fit(X, y, sample_weight=sample_weight).labels_  # type: ignore[no-any-return]
 
     def compress(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows as numbers of centres, and the centres: a code and its book.

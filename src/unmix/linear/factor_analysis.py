@@ -36,6 +36,7 @@ from unmix.linear._stage import Way
 from unmix.maths.latent import CellLoadings, Loadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs
+from unmix.model.peer import Peer
 
 STAGES: dict[type, Way] = {Loadings: Newton(), CellLoadings: CellEM()}  # how a fit continues from parts of each type
 SMALL_NOISE = 1e-3  # of a column's variance: the inversion lemma divides by the noise, and loses as many digits
@@ -94,6 +95,11 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     sparse = True
     missing = True
     accelerate = True
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ loglike_ mean_ noise_variance_",
+        refusal=lambda model: "scikit-learn has no oblique rotations" if model.rotation == "promax" else "",
+    )
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],

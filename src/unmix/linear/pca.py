@@ -38,6 +38,7 @@ from unmix.maths import latent
 from unmix.maths.latent import CellLoadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs, Samples
+from unmix.model.peer import Peer
 
 SPECTRUM_SIDE = 2000  # up to this smaller side the whole spectrum is cheaper than passes over the rows
 
@@ -108,6 +109,12 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     )
     sparse = True
     missing = True
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ explained_variance_ explained_variance_ratio_ singular_values_ mean_ noise_variance_ "
+        "n_components_ n_samples_",
+        more=lambda model: {"_fit_svd_solver": "full" if model.svd_solver == "auto" else model.svd_solver},
+    )
     max_iter = 1000  # of EM, the only way that needs many steps
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

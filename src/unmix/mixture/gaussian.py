@@ -51,6 +51,7 @@ from unmix.mixture.covariances import (
     squares,
     unit,
 )
+from unmix.model.peer import Peer
 from unmix.model.starved import scarce, starved
 
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
@@ -139,6 +140,12 @@ class GaussianMixture(GaussianBase):
     """
 
     tied: ClassVar[tuple[str, ...]] = ("fixed", "weights_init", "means_init", "precisions_init")
+
+    peer = Peer(
+        "sklearn.mixture",
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_",
+        more=lambda model: {"lower_bounds_": [-s.objective for s in model.trace_ if s.accepted]},
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -30,12 +30,15 @@ from unmix.engine.trace import Fit, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
+from unmix.model.peer import Returns
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
 KEPT_STEPS = 1000  # of online learning in `trace_`
 
 
-class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class Model(
+    Contract, Files, Returns, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
     """Base of all models: X ≈ Z U.
 
     A subclass implements `start`, `local`, `update` and `publish`; the other methods of the contract (`contract.py`)
