@@ -3,7 +3,9 @@
 `python -m docs.tables` writes them between their markers; a test fails where a page and the classes differ.
 """
 
+import inspect
 import re
+import sys
 from pathlib import Path
 
 import unmix
@@ -12,6 +14,7 @@ from unmix.model.facts import HEADS, facts
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKED = re.compile(r"(<!-- (\w+): made by `python -m docs\.tables` -->\n).*?(<!-- end -->)", re.DOTALL)
+NO_EFFECT = re.compile(r"^(\w[\w, ]*) : .*\n    No effect here[:,] (.+(?:\n    .+)*)", re.MULTILINE)
 
 
 def models():
@@ -31,11 +34,35 @@ def exemptions():
     return "\n".join(lines)
 
 
+def no_effect():
+    """Parameters of scikit-learn that ours take for its sake, and why they change nothing here."""
+    lines = [row(["model", "parameter", "why it has no effect"]), "|---|---|---|"]
+    for name, cls in unmix.models().items():
+        for parameter, why in NO_EFFECT.findall(inspect.getdoc(cls)) if cls.peer else []:
+            lines += [row([f"`{name}`", f"`{parameter}`", " ".join(why.split()).rstrip(".")])]
+    return "\n".join(lines)
+
+
+def differences():
+    """Where ours do something else than scikit-learn's own tests ask for, and why."""
+    path = str(ROOT / "tests" / "drop_in")
+    sys.path.insert(0, path)
+    from differences import SECTIONS, SIGNATURES
+
+    sys.path.remove(path)
+    lines = [row(["model", "what differs"]), "|---|---|"]
+    for section in SECTIONS.values():
+        names = ", ".join(f"`{name}`" for name in section.names)
+        lines += [row([names, why]) for kind, why in section.entries.values() if kind == "difference"]
+    lines += [row([f"`{name}`", f"`{parameter}`: {why}"]) for (name, _, parameter), why in SIGNATURES.items()]
+    return "\n".join(lines)
+
+
 def row(cells):
     return "|" + "|".join(f" {c} " if c else " " for c in cells) + "|"
 
 
-TABLES = {"models": models, "exemptions": exemptions}
+TABLES = {"models": models, "exemptions": exemptions, "no_effect": no_effect, "differences": differences}
 
 
 def written(text):

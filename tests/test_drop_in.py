@@ -129,7 +129,8 @@ def test_the_way_back_gives_the_same_answers(name, data):
         wanted = np.asarray(getattr(ours, method)(given))
         for estimator in (theirs, again):
             got = getattr(estimator, method)(given)
-            np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-9 * abs(wanted).max(), err_msg=method)
+            close = 1e-6 if name in TIGHT else 1e-10
+            np.testing.assert_allclose(got, wanted, rtol=close, atol=close * abs(wanted).max(), err_msg=method)
     for attribute in ours.peer.attributes.split():
         np.testing.assert_array_equal(getattr(theirs, attribute), getattr(ours, attribute), err_msg=attribute)
 
