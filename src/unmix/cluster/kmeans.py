@@ -280,9 +280,9 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         if metric.power == 1:
             centers = rounded(centers, U.eps)
         frame = metric.reframe(U, stats, centers)
-        moved = float((metric.length(centers - U.centers) ** metric.power).sum())
-        events = events._replace(moved=moved, scarce=scarce(stats.N))
-        return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers), events=events)
+        moves = metric.length(centers - U.centers)
+        events = events._replace(moved=float((moves**metric.power).sum()), scarce=scarce(stats.N))
+        return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers, moves), events=events)
 
     def _refill(self, U: Parts, stats: Any, centers: np.ndarray, left: np.ndarray) -> Events:
         """Put the centres of empty clusters beside those with the most variation left, in place."""
@@ -299,12 +299,11 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             refilled += 1
         return Events(refilled, U.events.tried + refilled, len(empty) - refilled)
 
-    def _moved(self, U: Parts, centers: np.ndarray) -> Scratch:
+    def _moved(self, U: Parts, centers: np.ndarray, moves: np.ndarray) -> Scratch:
         """How far the centres have moved, and how far apart they are: what bounds need."""
         metric = self._metric
         size = np.maximum(metric.length(centers), metric.length(U.centers))
-        moved = metric.length(centers - U.centers)
-        moved = np.where(moved > 0, moved + U.eps * (size + moved), 0.0)  # they are rounded to the data's precision
+        moved = np.where(moves > 0, moves + U.eps * (size + moves), 0.0)  # they are rounded to the data's precision
         others = np.full(len(moved), moved.max())
         others[moved.argmax()] = np.delete(moved, moved.argmax()).max(initial=0.0)
         half = metric.half_apart(centers - U.shift) - U.eps * size.max()

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -78,7 +78,7 @@ def accepted(model: Any, theirs: Any, name: str, value: Any) -> list[Any]:
     """A parameter, as the class of scikit-learn takes it; empty where its default has to do."""
     for v in (value, vars(model).get(f"{name}_")):
         try:
-            validate_parameter_constraints(theirs._parameter_constraints, {name: v}, theirs.__name__)
+            theirs(**{name: v})._validate_params()
         except InvalidParameterError:
             continue
         return [deepcopy(v)]
