@@ -167,6 +167,7 @@ def test_the_way_back_of_what_scikit_learn_does_not_have():
     parallel = fitted("PCA", X, n_components="parallel")
     assert parallel.to_sklearn().n_components == parallel.n_components_
     assert fitted("KMeans", X, init="spread").to_sklearn().init == "k-means++"
+    assert type(type("Mine", (unmix.KMeans,), {})(3).fit(X).to_sklearn()) is THEIRS["KMeans"]
     divergence = fitted("NMF", X, beta_loss="kullback-leibler").to_sklearn()
     assert divergence.solver == "mu"
     assert divergence.transform(X).shape == (150, 3)

@@ -64,7 +64,8 @@ class Returns:
         check_is_fitted(self)
         if why := self.peer.refusal(self):
             raise ValueError(f"to_sklearn: {why}")
-        theirs: Any = getattr(import_module(self.peer.home), type(self).__name__)
+        name = next(c.__name__ for c in type(self).__mro__ if "peer" in vars(c))  # also of who derives from it
+        theirs: Any = getattr(import_module(self.peer.home), name)
         known = set(theirs().get_params(deep=False))
         params = {k: v for k, v in (self.get_params(deep=False) | self.peer.params(self)).items() if k in known}
         estimator = theirs(**{k: value for k, v in params.items() for value in accepted(self, theirs, k, v)})
