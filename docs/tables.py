@@ -5,6 +5,7 @@
 
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import unmix
@@ -14,6 +15,7 @@ from unmix.testing.cases import LAWS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKED = re.compile(r"(<!-- (\w+): made by `python -m docs\.tables` -->\n).*?(<!-- end -->)", re.DOTALL)
+NO_EFFECT = re.compile(r"^(\w[\w, ]*) : .*\n    No effect here[:,] (.+(?:\n    .+)*)", re.MULTILINE)
 
 
 def models():
@@ -40,11 +42,41 @@ def laws():
     return "\n".join(lines)
 
 
+def no_effect():
+    """Parameters of scikit-learn that ours take for its sake, and why they change nothing here."""
+    lines = [row(["model", "parameter", "why it has no effect"]), "|---|---|---|"]
+    for name, cls in unmix.models().items():
+        for parameter, why in NO_EFFECT.findall(inspect.getdoc(cls)) if cls.peer else []:
+            lines += [row([f"`{name}`", f"`{parameter}`", " ".join(why.split()).rstrip(".")])]
+    return "\n".join(lines)
+
+
+def differences():
+    """Where ours do something else than scikit-learn's own tests ask for, and why."""
+    path = str(ROOT / "tests" / "drop_in")
+    sys.path.insert(0, path)
+    from differences import SECTIONS, SIGNATURES
+
+    sys.path.remove(path)
+    lines = [row(["model", "what differs"]), "|---|---|"]
+    for section in SECTIONS.values():
+        names = ", ".join(f"`{name}`" for name in section.names)
+        lines += [row([names, why]) for kind, why in section.entries.values() if kind == "difference"]
+    lines += [row([f"`{name}`", f"`{parameter}`: {why}"]) for (name, _, parameter), why in SIGNATURES.items()]
+    return "\n".join(lines)
+
+
 def row(cells):
     return "|" + "|".join(f" {c} " if c else " " for c in cells) + "|"
 
 
-TABLES = {"models": models, "exemptions": exemptions, "laws": laws}
+TABLES = {
+    "models": models,
+    "exemptions": exemptions,
+    "laws": laws,
+    "no_effect": no_effect,
+    "differences": differences,
+}
 
 
 def written(text):

@@ -255,3 +255,13 @@ def test_limits():
         FactorAnalysis(2, noise_variance_init=np.ones(3)).fit(X)
     with unmix.config(n_jobs=1):
         assert FactorAnalysis(2).fit(X[:2]).components_.shape == (2, 5)
+
+
+@pytest.mark.parametrize("k", [0, 2, 5])
+def test_the_precision_is_the_inverse_of_the_covariance_to_twelve_digits(k):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3)) @ rng.standard_normal((3, 5)) + 0.1 * rng.standard_normal((20, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # noise falls to its floor: that is what costs digits
+        model = FactorAnalysis(k).fit(X)
+    np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-12)

@@ -121,7 +121,7 @@ def test_the_objective_never_gets_worse(metric, kind):
         X[np.random.default_rng(2).random(X.shape) < 0.15] = np.nan
     model = KMeans(7, metric=metric, random_state=1, init="random", n_init=1, tol=0, max_iter=60).fit(X)
     objective = np.array([s.objective for s in model.trace_])
-    assert len(objective) > 2
+    assert len(objective) > 1
     slack = 1e-6 if kind == "float32" else 1e-10
     assert (np.diff(objective) <= slack * objective[:-1]).all()
     assert objective[-1] < objective[0]

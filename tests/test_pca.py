@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, make_low_rank_matrix
 from sklearn.decomposition import PCA as Peer
 
 import unmix
@@ -291,3 +291,50 @@ def test_errors_name_the_argument_and_the_remedy():
         PCA(0.5, svd_solver="randomized").fit(X)
     with unmix.config(memory_budget=500), pytest.raises(ValueError, match="missing cells needs statistics"):
         PCA().fit(np.where(X > 3, np.nan, X))
+
+
+# ---------------------------------------------------------------- as scikit-learn has it
+
+
+def test_a_share_that_the_components_just_explain_asks_for_one_more():
+    X = np.random.default_rng(0).standard_normal((60, 8))
+    for solver in ("auto", "full", "covariance_eigh"):
+        shares = PCA(svd_solver=solver).fit(X).explained_variance_ratio_.cumsum()
+        theirs = Peer(svd_solver="full").fit(X).explained_variance_ratio_.cumsum()
+        for i in range(7):
+            assert PCA(shares[i], svd_solver=solver).fit(X).n_components_ == i + 2
+            assert Peer(theirs[i], svd_solver="full").fit(X).n_components_ == i + 2
+
+
+def test_arpack_gives_fewer_axes_than_the_smaller_side():
+    X = np.random.default_rng(0).standard_normal((30, 6))
+    assert PCA(svd_solver="arpack").fit(X).n_components_ == 5
+    with pytest.raises(ValueError, match=r"n_components=6 must be strictly less than .*=6"):
+        PCA(6, svd_solver="arpack").fit(X)
+    for solver in ("arpack", "randomized"):
+        with pytest.raises(ValueError, match=r"n_components=0 must be between 1 and"):
+            PCA(0, svd_solver=solver).fit(X)
+
+
+def test_minkas_choice_is_at_least_one_and_at_most_the_rank():
+    rng = np.random.default_rng(0)
+    assert PCA("mle").fit(rng.standard_normal((600, 10))).n_components_ == 1
+    line = rng.standard_normal((100, 1)) @ rng.standard_normal((1, 20))
+    assert PCA("mle").fit(line).n_components_ == 1
+
+
+def test_variances_along_randomized_axes_are_those_of_the_rows():
+    X = np.random.default_rng(0).standard_normal((300, 80))
+    model = PCA(5, svd_solver="randomized", random_state=0).fit(X)
+    Z = model.transform(X)
+    np.testing.assert_allclose(model.explained_variance_, Z.var(axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(np.cov(Z.T), np.diag(model.explained_variance_), atol=1e-10)
+
+
+def test_power_iterations_converge_as_fast_as_they_can():
+    X = make_low_rank_matrix(60, 100, effective_rank=10, tail_strength=0.5, random_state=0)
+    exact = PCA(5, svd_solver="full").fit(X)
+    for seed in range(5):
+        model = PCA(5, svd_solver="randomized", iterated_power=40, random_state=seed).fit(X)
+        np.testing.assert_allclose(model.components_, exact.components_, atol=1e-11)
+        assert model.n_iter_ == 42  # a pass for the random directions, one for the variances

@@ -17,11 +17,13 @@ class Scratch(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What happened to clusters without rows."""
+    """What the last update did: to clusters without rows, and to all of them."""
 
     refilled: int = 0  # empty clusters that the last update filled
     tried: int = 0  # the same, summed over all updates
     empty: int = 0  # empty clusters that nothing was left for
+    scarce: int = 0  # clusters of hardly any weight
+    moved: float = 0.0  # Σ ‖Δu_k‖² (for medians Σ ‖Δu_k‖)
 
 
 class Parts(NamedTuple):

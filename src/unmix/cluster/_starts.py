@@ -5,6 +5,7 @@ They are drawn where the metric seeks clusters, from rows about their mean.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,12 +45,18 @@ def is_given(init: Any) -> bool:
     return not isinstance(init, str) and not callable(init)
 
 
-def check_start(init: Any, k: int, shape: Shape) -> None:
-    """Refuse more clusters than rows, and first centres of another shape."""
+def check_start(init: Any, k: int, n_init: int | str, shape: Shape) -> None:
+    """Refuse more clusters than rows, and first centres of another shape; say where `n_init` is not heeded."""
     if shape.n < k:
         raise ValueError(f"n_samples={shape.n} should be >= n_clusters={k}: ask for fewer clusters")
     if is_given(init):
         checked(init, k, shape.d)
+        if n_init not in ("auto", 1):
+            warnings.warn(
+                f"Explicit initial center position passed: performing only one init instead of n_init={n_init}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def checked(centers: Any, k: int, d: int) -> np.ndarray:

@@ -22,6 +22,7 @@ centres are in `_starts.py`, k-means|| in `_scalable.py`, limits on the sizes of
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -46,11 +47,14 @@ from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
+from unmix.model.peer import Peer
+from unmix.model.starved import scarce, starved
 
 SPARSE_BLOCK_ROWS = 4096  # at least
 DENSE_BLOCK_ROWS, DENSE_BLOCK_BYTES = 2048, 32 << 20  # at least this many rows, unless they take more bytes than that
 REFILL_STEP = 0.1  # of a cluster's width, from its centre to that of an empty cluster
 GROW_STEP = 0.5  # the same, to that of an additional cluster
+ANY_GAIN = np.finfo(float).tiny  # a goal that any gain is above, where more passes are wanted
 NEGLIGIBLE_VARIATION = 1e-12  # of the data's variance: a cluster with no more than that is not cut
 
 
@@ -78,10 +82,16 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     max_iter : int, default=300
         Maximum number of passes over the data.
     tol : float, default=1e-4
-        Stop when a pass improves the mean squared distance by no more than tol · v / n_clusters, v the mean variance of
-        the columns: about where the squared moves of all centres sum to tol · v.
+        Stop when the squared moves of the centres in a pass sum to no more than tol · v, v the mean variance of the
+        columns; and where no label changes.
+    verbose : int, default=0
+        Above 0, print a line for each pass.
     random_state : int, RandomState instance or None, default=None
         Seed of the first centres.
+    copy_x : bool, default=True
+        No effect here: X is never changed.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        No effect here: both give the same centres, and bounds on distances are kept in any case.
     metric : {"euclidean", "cosine", "mahalanobis", "manhattan", "hamming"}, default="euclidean"
         What is minimised, summed over rows: the squared distance; 1 − cos of rows and centres scaled to length one (a
         row of zeros counts 1); the squared distance by the inverse covariance of the data; Σ_j |x_j − u_j|, whose
@@ -131,6 +141,16 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     collect = True
     double = True
     tied = ("init", "min_size", "max_size")
+    peer = Peer(
+        "sklearn.cluster",
+        "cluster_centers_ labels_ inertia_",
+        more=lambda model: {"_n_threads": 1, "_n_features_out": len(model.cluster_centers_)},
+        refusal=lambda model: (
+            ""
+            if model.metric == "euclidean"
+            else f"scikit-learn's KMeans has no metric={model.metric!r}, only euclidean"
+        ),
+    )
 
     degrees: ClassVar[dict[str, int | None]] = {  # of euclidean distances
         "init": 1, "apart": 1, "cluster_centers_": 1, "inertia_": 2, "within_variation_": 2, "between_variation_": 2,
@@ -143,7 +163,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
+        "copy_x": ["boolean"],
+        "algorithm": [StrOptions({"lloyd", "elkan"})],
         "metric": [StrOptions(set(METRICS))],
         "metric_params": [dict, None],
         "apart": [Interval(Real, 0, None, closed="neither"), None],
@@ -159,7 +182,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: int = 0,
         random_state: Any = None,
+        copy_x: bool = True,
+        algorithm: str = "lloyd",
         metric: str = "euclidean",
         metric_params: dict[str, Any] | None = None,
         apart: float | None = None,
@@ -171,7 +197,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
         self.metric = metric
         self.metric_params = metric_params
         self.apart = apart
@@ -190,8 +219,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
 
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, first centres of another shape, and sizes that cannot be."""
-        _starts.check_start(self.init, self.n_clusters, shape)
+        _starts.check_start(self.init, self.n_clusters, self.n_init, shape)
         self._metric.check(shape.sparse)
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn("algorithm='elkan' doesn't make sense for a single cluster", RuntimeWarning, stacklevel=2)
         if self._limited:
             check_limits(self.min_size, self.max_size, self.n_clusters, shape)
 
@@ -260,7 +291,9 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         if metric.power == 1:
             centers = rounded(centers, U.eps)
         frame = metric.reframe(U, stats, centers)
-        return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers), events=events)
+        moves = metric.length(centers - U.centers)
+        events = events._replace(moved=float((moves**metric.power).sum()), scarce=scarce(stats.N))
+        return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers, moves), events=events)
 
     def _refill(self, U: Parts, stats: Any, centers: np.ndarray, left: np.ndarray) -> Events:
         """Put the centres of empty clusters beside those with the most variation left, in place."""
@@ -277,29 +310,36 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             refilled += 1
         return Events(refilled, U.events.tried + refilled, len(empty) - refilled)
 
-    def _moved(self, U: Parts, centers: np.ndarray) -> Scratch:
+    def _moved(self, U: Parts, centers: np.ndarray, moves: np.ndarray) -> Scratch:
         """How far the centres have moved, and how far apart they are: what bounds need."""
         metric = self._metric
         size = np.maximum(metric.length(centers), metric.length(U.centers))
-        moved = metric.length(centers - U.centers)
-        moved = np.where(moved > 0, moved + U.eps * (size + moved), 0.0)  # they are rounded to the data's precision
+        moved = np.where(moves > 0, moves + U.eps * (size + moves), 0.0)  # they are rounded to the data's precision
         others = np.full(len(moved), moved.max())
         others[moved.argmax()] = np.delete(moved, moved.argmax()).max(initial=0.0)
         half = metric.half_apart(centers - U.shift) - U.eps * size.max()
         return Scratch(U.scratch.path + moved, U.scratch.drift + others, moved, half)
 
     def goal(self, U: Parts, first: float) -> float | bool:
-        """`tol` times what is gained when the centres move by the mean variance of a column, in all.
+        """Done when the centres have moved by no more than `tol` times the mean variance of a column, in all.
 
-        Not while a cluster was just refilled, nor while medians are sought that matter.
+        Not while a cluster was just refilled, nor while medians are sought that matter. A pass that gains nothing is
+        the end in any case: then rounding alone moves the centres.
         """
-        gain = self.tol * float(self._metric.share * U.variance / self.n_clusters)
-        return False if U.events.refilled or self._metric.sought(U.frame) > gain else gain
+        far = self.tol * float(U.variance)
+        if U.events.refilled or self._metric.sought(U.frame) > self._metric.share * far / self.n_clusters:
+            return False
+        return True if U.events.moved <= far else ANY_GAIN if self.tol > 0 else 0.0
 
     def notes(self, U: Parts) -> list[str]:
-        """Clusters that no row is left for."""
-        empty, k = U.events.empty, self.n_clusters
-        return [f"{empty} of {k} clusters are empty: X has only about {k - empty} distinct rows"] if empty else []
+        """Clusters that no row is left for, and those that online steps have nearly forgotten."""
+        empty, k, out = U.events.empty, self.n_clusters, []
+        if empty:
+            out.append(
+                f"Number of distinct clusters ({k - empty}) found smaller than n_clusters ({k}): X has only about "
+                f"{k - empty} distinct rows"
+            )
+        return out + starved(U.events.scarce - empty, k, "clusters", self.shape.online)
 
     # ---------------------------------------------------------------- what users see
 
@@ -378,6 +418,20 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             raise ValueError("min_size and max_size are about all rows, and partial_fit sees only some: use fit")
         return super().partial_fit(X, y, sample_weight, rate=rate)
 
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit the model and return `labels_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of int32 of shape (n,)
+        """
+        return self.fit(X, y, sample_weight=sample_weight).labels_  # type: ignore[no-any-return]
+
     def compress(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows as numbers of centres, and the centres: a code and its book.
 
@@ -441,8 +495,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         -------
         score : float
         """
-        mean = super().score(X, y, sample_weight)
-        return mean * self.weigh(X, sample_weight)[1]
+        return -self.loss_of(X, sample_weight)[0]
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[KMeans, np.ndarray, Callable[[Any], None]]:

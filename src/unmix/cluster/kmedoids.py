@@ -280,8 +280,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
         -------
         score : float
         """
-        mean = super().score(X, y, sample_weight)
-        return mean * self.weigh(X, sample_weight)[1]
+        return -self.loss_of(X, sample_weight)[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

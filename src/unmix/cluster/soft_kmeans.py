@@ -32,6 +32,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups
+from unmix.model.starved import scarce, starved
 
 EUCLIDEAN = Euclidean()
 GROW_STEP = 0.5  # of a cluster's width, from its centre to that of an additional cluster
@@ -43,6 +44,7 @@ class Events(NamedTuple):
     """What happened to centres."""
 
     lost: int = 0  # that no row belongs to any more
+    scarce: int = 0  # of hardly any weight
 
 
 class Parts(NamedTuple):
@@ -150,7 +152,7 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, and first centres of another shape."""
-        _starts.check_start(self.init, self.n_clusters, shape)
+        _starts.check_start(self.init, self.n_clusters, self.n_init, shape)
 
     def starts(self) -> int:
         """As many as k-means makes."""
@@ -222,7 +224,7 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
         known = count > 1e-9 * np.maximum(N[:, None], 1e-300)
         centers = np.where(known, U.shift + A / np.where(known, count, 1.0), U.centers)
         lost = np.count_nonzero(N / N.sum() <= NEGLIGIBLE_SHARE)
-        return U._replace(centers=centers, events=Events(int(lost)))
+        return U._replace(centers=centers, events=Events(int(lost), scarce(N)))
 
     def goal(self, U: Parts, first: float) -> float:
         """`tol` times the mean variance of a column."""
@@ -239,7 +241,7 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
                 f"{same} of {self.n_clusters} centres coincide with others: beta={U.beta:.3g} is larger than the "
                 "variance that separates them; lower it, or ask for fewer clusters"
             )
-        return out
+        return out + starved(U.events.scarce - U.events.lost, self.n_clusters, "clusters", self.shape.online)
 
     # ---------------------------------------------------------------- what users see
 

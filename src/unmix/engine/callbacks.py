@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 from unmix.engine.config import Settings
-from unmix.engine.trace import Fit
+from unmix.engine.trace import Fit, Step
 
 AFTER = 1.0  # seconds before anything is shown
 _screen = threading.Lock()
@@ -28,12 +28,13 @@ class Watch:
 
 
 class Callbacks(Watch):
-    """Tells an estimator's callbacks, and a bar if a person watches: fit → stage → step."""
+    """Tells an estimator's callbacks, a bar if a person watches, the screen if it is verbose: fit → stage → step."""
 
     def __init__(self, estimator: Any, X: Any) -> None:
         self.estimator, self.X = estimator, X
         self.context = estimator._init_callback_context(max_subtasks=None)
         self.heard = bool(self.context._callbacks)
+        self.every = int(estimator.verbose_interval) if estimator.verbose else 0  # steps to the next line
         self.task: Any = None
         self.bar: Callable[..., None] | None = None
 
@@ -53,12 +54,24 @@ class Callbacks(Watch):
             objective = best().objective
             told = f"objective {objective:.6g}" if isfinite(objective) else ""
             self.bar(completed=number, total=self.most, stage=self.name, objective=told)
+        if self.every and number % self.every == 0:
+            print(line_of(f"{self._title()}, {self.word} {number}", best().trace))
         if not self.heard:
             return False
         task = self.task.subcontext(task_name=self.word)
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         attributes = None if fit is None else lambda: self.estimator.attributes_of(fit())
         return bool(task.call_on_fit_task_end(estimator=self.estimator, X=self.X, reconstruction_attributes=attributes))
+
+    def ended(self, fit: Fit) -> None:
+        """The fit has ended."""
+        if self.every:
+            print(f"{type(self.estimator).__name__} {fit.message}")
+
+    def _title(self) -> str:
+        """The estimator and, unless it is called as its steps are, the stage."""
+        name = type(self.estimator).__name__
+        return name if self.name == "passes" else f"{name}, {self.name}"
 
     def _end_stage(self) -> None:
         if self.task is not None:
@@ -75,6 +88,16 @@ class Callbacks(Watch):
         if self.heard:
             self._end_stage()
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+
+
+def line_of(title: str, trace: list[Step]) -> str:
+    """The last step of a trace, as a line to print."""
+    now = trace[-1]
+    words = [title + ":"] if not isfinite(now.objective) else [f"{title}: objective {now.objective:.6g},"]
+    before = next((s.objective for s in reversed(trace[:-1]) if s.accepted), nan)
+    if isfinite(now.objective - before):
+        words.append(f"change {now.objective - before:+.3g}{'' if now.accepted else ', rejected'},")
+    return " ".join([*words, f"{now.seconds:.3g} s"])
 
 
 @contextmanager

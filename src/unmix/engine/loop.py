@@ -268,9 +268,9 @@ class Loop:
     def sample(self) -> Block:
         """Rows for `start`: all distinct rows of small data, a draw by global row index of large data."""
         m = min(self.shape.n, self.stage.sizes(self.shape).sample or layout.sample_rows(self.shape))
-        key = m, id(self.w), self.seed, self.rules
+        key = m, id(self.w), self.rules
         if key not in self.samples:
-            self.samples[key] = sample_of(self.source, self.w, self.rules, m, self.seed)
+            self.samples[key] = sample_of(self.source, self.w, self.rules, m)
         self.look(self.samples[key].observed is not None)
         return self.samples[key]
 

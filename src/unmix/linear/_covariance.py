@@ -69,7 +69,7 @@ class Covariance(Way):
         else:
             values, V = leading(S, d)
             k = count(self.wanted, values, V, np.diag(S), rows, U.seed)
-        total = max(float(np.trace(S)), 0.0)
+        total = max(float(np.diag(S).sum()), 0.0)
         return U._replace(
             mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
             noise=np.array(rest(total, values[:k], rows, d)),

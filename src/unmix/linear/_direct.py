@@ -36,7 +36,7 @@ class Direct(Way):
         x, w = data.x, data.w
         (n, d), weight = x.shape, float(x.shape[0] if w is None else w.sum())
         centre, half = mean(data), None if w is None else np.sqrt(w)
-        k = int(self.wanted) if isinstance(self.wanted, Integral) else min(n, d)
+        k = int(self.wanted) if isinstance(self.wanted, Integral) else min(n, d) - (self.solver == "arpack")
         if is_sparse(x) or self.solver == "arpack":
             var = variances(x, w, centre, weight)
             values, V = self._implicit(x, centre, half, weight, k, rng)
@@ -58,7 +58,7 @@ class Direct(Way):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Variances and axes of rows that are not centred: CSR rows would become dense."""
         rows, narrow = centred_operator(x, centre, half), min(x.shape)
-        if self.solver == "arpack" and k < narrow:
+        if self.solver == "arpack":
             _, sigma, V = scipy.sparse.linalg.svds(rows, k=k, tol=self.tol, v0=rng.uniform(-1, 1, narrow))
             order = np.argsort(-sigma)
             return sigma[order] ** 2 / weight, V[order]

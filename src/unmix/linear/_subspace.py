@@ -3,6 +3,7 @@
 local    Y = (x − μ) Qᵀ                                 Q: some more directions than axes are asked for
 stats    n, Σ x, Σ |x|², Y' = Σ Yᵀ(x − μ)
 update   Q = leading eigenvectors of Y'ᵀ (Y'Qᵀ)⁻¹ Y'    [Nyström]
+         at last those of Qᵀ(Y'Qᵀ)Q                     [Rayleigh and Ritz: the variance along each axis is exact]
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
 from unmix.linear._axes import Axes, Subspace, no_axes, project
 from unmix.linear._stage import Way
-from unmix.maths.spectra import nystrom, rest
+from unmix.maths.spectra import nystrom, rest, ritz
 
 
 class Image(NamedTuple):
@@ -32,21 +33,25 @@ class SubspaceIteration(Way):
     """A few directions, turned towards the leading axes in every pass."""
 
     name = "subspace"
+    accelerate = False  # statistics of different Q do not mix
     even = True
 
     def __init__(self, wanted: Any, oversamples: int, power: int | str, shape: Shape) -> None:
         self.wanted, self.oversamples, self.power, self.shape = wanted, oversamples, power, shape
 
     def goal(self, U: Subspace, first: float) -> bool:
-        """Whether the power iterations that the user asks for are made, and the step that random directions need."""
+        """Whether the power iterations that the user asks for are made, a step before them and one after them.
+
+        The first is what random directions need, the last gives the variances.
+        """
         return int(U.step) >= self._steps
 
     @property
     def _steps(self) -> int:
         if self.power != "auto":
-            return int(self.power) + 1
+            return int(self.power) + 2
         few = isinstance(self.wanted, Integral) and self.wanted < 0.1 * min(self.shape.n, self.shape.d)
-        return 8 if few else 5
+        return 9 if few else 6
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Subspace:
         """Random directions."""
@@ -78,9 +83,10 @@ class SubspaceIteration(Way):
         return Local(None, stats, loss)
 
     def update(self, U: Subspace, stats: Image) -> Subspace:
-        """Nyström's approximation of the covariance from its product with Q."""
+        """Nyström's approximation of the covariance from its product with Q; at last what Q itself spans."""
         centre, Q = stats.sum / stats.n, U.components
-        variances, V = nystrom(Q, stats.image / stats.n - np.outer(Q @ centre, centre))
+        last = int(U.step) + 1 >= self._steps and not self.shape.online
+        variances, V = (ritz if last else nystrom)(Q, stats.image / stats.n - np.outer(Q @ centre, centre))
         total = max(stats.square / stats.n - float(centre @ centre), 0.0)
         rows = max(stats.n, self.shape.counted)
         new = U._replace(

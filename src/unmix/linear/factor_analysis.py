@@ -36,8 +36,10 @@ from unmix.linear._stage import Way
 from unmix.maths.latent import CellLoadings, Loadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs
+from unmix.model.peer import Peer
 
 STAGES: dict[type, Way] = {Loadings: Newton(), CellLoadings: CellEM()}  # how a fit continues from parts of each type
+SMALL_NOISE = 1e-3  # of a column's variance: the inversion lemma divides by the noise, and loses as many digits
 
 
 class FactorAnalysis(Density, Imputes, Reconstructs, Model):
@@ -50,19 +52,19 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     tol : float, default=1e-2
         The fit ends when a step raises the log-likelihood of all rows by no more.
     copy : bool, default=True
-        Has no effect: X is never changed.
+        No effect here: X is never changed.
     max_iter : int, default=1000
         Maximum number of steps.
     noise_variance_init : array of shape (d,) or None, default=None
         First guess of ψ; None for one that depends on how well the other columns predict each column.
     svd_method : {"lapack", "randomized"}, default="randomized"
-        Has no effect: the decomposition is of a d×d matrix, and exact.
+        No effect here: the decomposition is of a d×d matrix, and exact.
     iterated_power : int, default=3
-        Has no effect.
+        No effect here, as for `svd_method`.
     rotation : {None, "varimax", "quartimax", "promax"}, default=None
         Rotation of the factors towards few large loadings; promax lets the factors correlate.
     random_state : int, RandomState or None, default=0
-        Decides which rows of large data the first guess sees.
+        No effect here: nothing is drawn.
 
     Attributes
     ----------
@@ -93,6 +95,11 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     sparse = True
     missing = True
     accelerate = True
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ loglike_ mean_ noise_variance_",
+        refusal=lambda model: "scikit-learn has no oblique rotations" if model.rotation == "promax" else "",
+    )
 
     degrees: ClassVar[dict[str, int | None]] = {
         "noise_variance_init": 2,
@@ -269,13 +276,16 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
         return Gaussians.one(self.mean_, self.get_covariance())
 
     def get_precision(self) -> np.ndarray:
-        """Return the inverse of the covariance, by the inversion lemma.
+        """Return the inverse of the covariance, by the inversion lemma unless that would lose digits.
 
         Returns
         -------
         precision : ndarray of shape (d, d)
         """
         U = self._fitted()
+        covariance = U.loadings.T @ U.loadings + np.diag(U.noise)
+        if (U.noise < SMALL_NOISE * np.diag(covariance)).any():
+            return np.linalg.inv(covariance).astype(self.shape.dtype)  # type: ignore[no-any-return]
         half = factor(U)[0] @ (U.loadings / U.noise)
         return (np.diag(1.0 / U.noise) - half.T @ half).astype(self.shape.dtype)  # type: ignore[no-any-return]
 

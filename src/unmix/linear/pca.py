@@ -38,6 +38,7 @@ from unmix.maths import latent
 from unmix.maths.latent import CellLoadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs, Samples
+from unmix.model.peer import Peer
 
 SPECTRUM_SIDE = 2000  # up to this smaller side the whole spectrum is cheaper than passes over the rows
 
@@ -56,9 +57,10 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     ----------
     n_components : int, float, "mle", "parallel" or None, default=None
         How many components: a number; the share of the variance that they explain; as many as Minka's evidence
-        ("mle") or parallel analysis (each has more variance than unrelated columns show by chance) finds; None for all.
+        ("mle", at least 1) or parallel analysis (each has more variance than unrelated columns show by chance) finds;
+        None for all, which for "arpack" is one less than the smaller side of X.
     copy : bool, default=True
-        Has no effect: X is never changed.
+        No effect here: X is never changed.
     whiten : bool, default=False
         Whether `transform` gives every component unit variance.
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized"}, default="auto"
@@ -72,7 +74,7 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     n_oversamples : int, default=10
         Directions that "randomized" carries beyond those asked for.
     power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
-        Has no effect: every iteration is orthonormalised.
+        No effect here: every iteration is orthonormalised.
     random_state : int, RandomState or None, default=None
         Seed of "randomized", "arpack" and parallel analysis.
 
@@ -109,6 +111,12 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     )
     sparse = True
     missing = True
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ explained_variance_ explained_variance_ratio_ singular_values_ mean_ noise_variance_ "
+        "n_components_ n_samples_",
+        more=lambda model: {"_fit_svd_solver": "full" if model.svd_solver == "auto" else model.svd_solver},
+    )
     max_iter = 1000  # of EM, the only way that needs many steps
 
     degrees: ClassVar[dict[str, int | None]] = {
@@ -159,17 +167,22 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
 
     def check(self, shape: Shape) -> None:
         """Refuse more components than there are, and rules for their number that the solver cannot apply."""
-        k, narrow = self.n_components, min(shape.n, shape.d)
-        if isinstance(k, Integral) and k > narrow:
+        k, narrow, iterates = self.n_components, min(shape.n, shape.d), self.svd_solver in ("randomized", "arpack")
+        if isinstance(k, Integral) and not iterates <= k <= narrow:
             raise ValueError(
-                f"n_components={k} must be between 0 and min(n_samples, n_features)={narrow} with "
-                f"svd_solver={self.svd_solver!r}: take at most {narrow}"
+                f"n_components={k} must be between {int(iterates)} and min(n_samples, n_features)={narrow} with "
+                f"svd_solver={self.svd_solver!r}: take {'at most' if k else 'at least'} {narrow if k else 1}"
+            )
+        if self.svd_solver == "arpack" and (k == narrow or narrow < 2):
+            raise ValueError(
+                f"n_components={k} must be strictly less than min(n_samples, n_features)={narrow} with "
+                "svd_solver='arpack': take fewer, or svd_solver='full'"
             )
         if k == "mle" and shape.n < shape.d:
             raise ValueError("n_components='mle' is only supported if n_samples >= n_features: try 'parallel'")
-        if self.svd_solver in ("randomized", "arpack") and not (k is None or isinstance(k, Integral)):
+        if iterates and not (k is None or isinstance(k, Integral)):
             raise ValueError(
-                f"n_components={k!r} cannot be determined with svd_solver={self.svd_solver!r}: give a number"
+                f"n_components={k!r} cannot be a string or a share with svd_solver={self.svd_solver!r}: give a number"
             )
 
     def _way(self, shape: Shape) -> Way:

@@ -64,6 +64,13 @@ def nystrom(Q: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sigma**2, canonical(V)
 
 
+def ritz(Q: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The axes of what Q spans, and the variance along each, which is exact: Ritz values and vectors."""
+    small = Y @ Q.T
+    t, P = np.linalg.eigh((small + small.T) / 2)
+    return np.maximum(t[::-1], 0.0), canonical(P[:, ::-1].T @ Q)
+
+
 def leading_axes(Q: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The singular values and axes of `whole_axes` from G = Q MᵀM, by decompositions of small matrices alone."""
     H = G @ Q.T
@@ -120,16 +127,18 @@ def count(wanted: Any, values: np.ndarray, V: np.ndarray, var: np.ndarray, n: fl
         return minka(values, n)
     if wanted == "parallel":
         return parallel(values, V, var, n, np.random.default_rng(seed))
-    share = np.cumsum(values) / max(float(values.sum()), 1e-300)
+    share = np.cumsum(values / max(float(var.sum()), 1e-300))  # as a user adds up explained_variance_ratio_
     return min(int(np.searchsorted(share, wanted, side="right")) + 1, available)
 
 
 def minka(values: np.ndarray, n: float) -> int:
-    """The number of components of largest evidence (Minka 2001, Laplace's approximation)."""
+    """The number of components of largest evidence, at least 1 (Minka 2001, Laplace's approximation)."""
     d = len(values)
-    values = np.maximum(values, np.finfo(float).eps * max(float(values[0]), 1e-300))
-    best, best_k = -np.inf, 0
-    for k in range(d):
+    rounding = np.finfo(float).eps * max(float(values[0]), 1e-300)
+    rank = int(np.count_nonzero(values > d * rounding))
+    values = np.maximum(values, rounding)
+    best, best_k = -np.inf, 1
+    for k in range(1, min(d, rank + 1)):
         noise = values[k:].mean()
         shrunk = np.append(values[:k], np.full(d - k, noise))
         i = np.arange(1, k + 1)

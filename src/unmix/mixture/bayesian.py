@@ -39,6 +39,7 @@ from unmix.maths.dirichlet import divergence, expected_weights
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, split
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
+from unmix.model.peer import Peer
 
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
 PRIOR_FLOOR = 1e-290  # of a variance that is a prior, so that its inverse is a number
@@ -149,6 +150,13 @@ class BayesianGaussianMixture(GaussianBase):
     exempt: ClassVar[dict[str, str]] = {
         "scale of weights": "twice the weight is twice the evidence beside the priors",
     }
+    peer = Peer(
+        "sklearn.mixture",
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ weight_concentration_ "
+        "weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ degrees_of_freedom_ "
+        "degrees_of_freedom_prior_ covariance_prior_",
+        more=lambda model: {"lower_bounds_": [-s.objective for s in model.trace_ if s.accepted]},
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

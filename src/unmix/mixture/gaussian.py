@@ -51,6 +51,8 @@ from unmix.mixture.covariances import (
     squares,
     unit,
 )
+from unmix.model.peer import Peer
+from unmix.model.starved import scarce, starved
 
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
@@ -138,6 +140,12 @@ class GaussianMixture(GaussianBase):
     """
 
     tied: ClassVar[tuple[str, ...]] = ("fixed", "weights_init", "means_init", "precisions_init")
+
+    peer = Peer(
+        "sklearn.mixture",
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_",
+        more=lambda model: {"lower_bounds_": [-s.objective for s in model.trace_ if s.accepted]},
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -300,6 +308,7 @@ class GaussianMixture(GaussianBase):
             out.append(f"components {lost} lost all their rows, and stay where they are because {self.fixed} is fixed")
         elif lost:
             out.append(f"components {lost} lost all their rows and were reset ({resets} times): try fewer components")
+        out += starved(scarce(U.weights), len(U.weights), "components", self.shape.online)
         out += self._singular(U, "raise reg_covar, scale the columns or take fewer components")
         if is_matrix(self.covariance_type):
             narrowest = np.linalg.eigvalsh(U.covariances)[..., 0]

@@ -33,6 +33,7 @@ from unmix.mixture.columns import fill, groups, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
 from unmix.model.capabilities import PerColumn
 from unmix.model.lloyd import Lloyd, halves
+from unmix.model.starved import scarce, starved
 
 DRAWS = 200  # of each component, where components are compared
 DRAWN_CELLS = 1 << 22  # that these may have in all
@@ -323,6 +324,7 @@ class Mixture(PerColumn, BaseMixture):
         """Components that hold nothing, and what the families say."""
         dead = np.flatnonzero(U.weights <= DEAD_SHARE).tolist()
         out = [f"components {dead} hold no rows: try fewer components"] if dead else []
+        out += starved(scarce(U.weights) - len(dead), len(U.weights), "components", self.shape.online)
         return out + [note for (f, _), P in zip(self._groups(), U.families, strict=True) for note in f.notes(P)]
 
     def save(self, path: str | os.PathLike[str]) -> None:

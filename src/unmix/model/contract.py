@@ -43,6 +43,8 @@ class Contract(Stage):
     n_init: Any = 1
     tol: Any = 0.0
     random_state: Any = None
+    verbose: int = 0  # above 0: a line is printed
+    verbose_interval: int = 1  # for every so many steps
 
     _shape: Shape  # of the data, in a working copy and after a fit
 

@@ -30,12 +30,15 @@ from unmix.engine.trace import Fit, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
+from unmix.model.peer import Returns
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
 KEPT_STEPS = 1000  # of online learning in `trace_`
 
 
-class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class Model(
+    Contract, Files, Returns, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
     """Base of all models: X ≈ Z U.
 
     A subclass implements `start`, `local`, `update` and `publish`; the other methods of the contract (`contract.py`)
@@ -92,6 +95,7 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             with watch.watching(settings):
                 (done,) = fit_all([Job(worker, w, self._seed(), watch)], source, settings)
             self._take(done)
+        watch.ended(done)
         self._warn(done)
         return self
 
@@ -130,6 +134,7 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         with _AllOrNothing(self):
             self._validate_params()
             first = not hasattr(self, "_parts_")
+            before_parts = self.__dict__.get("_parts_")
             source, w, shape = self._open(X, sample_weight, reset=first)
             shape = shape._replace(online=True, counted=shape.counted + (0 if first else self._shape.counted))
             worker, learnt, before, stages = self.at(shape), Learnt(rate=rate), [], None
@@ -148,6 +153,9 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._shape = done.shape
             self._finish(done._replace(trace=[*before, *done.trace], stages=stages or done.stages))
             self._online_ = learnt.stats, learnt.steps, learnt.seen
+        if notes := self.notes(learnt.U):
+            known = [] if first else self.notes(before_parts)
+            self._warn_of([note for note in notes if note not in known])
         return self
 
     def _take(self, done: Fit) -> None:
@@ -202,8 +210,11 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 UserWarning,
                 stacklevel=4,
             )
-        for note in self.notes(fit.U):
-            warnings.warn(f"{name}: {note}", ConvergenceWarning, stacklevel=4)
+        self._warn_of(self.notes(fit.U), stacklevel=5)
+
+    def _warn_of(self, notes: list[str], stacklevel: int = 4) -> None:
+        for note in notes:
+            warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=stacklevel)
 
     def _seed(self) -> int:
         state = self.random_state
@@ -281,14 +292,8 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         score : float
         """
-        check_is_fitted(self)
-        source, w, shape = self._open(X, sample_weight, reset=False)
-        work = runner(source, w, self._rules(source), get_config())
-        try:
-            totals, _ = work.sweep(self.for_new_rows(), {0: self._parts_}, self._runs(shape), False)
-        finally:
-            work.close()
-        return -float(totals[0][1]) / shape.weight
+        loss, weight = self.loss_of(X, sample_weight)
+        return -loss / weight
 
     # ---------------------------------------------------------------- what questions asked of any model need
 
@@ -312,6 +317,17 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """The weights of the rows of X, None where every row counts once, and their sum."""
         _, w, shape = self._open(X, sample_weight, reset=False)
         return w, shape.weight
+
+    def loss_of(self, X: Any, sample_weight: Any = None) -> tuple[float, float]:
+        """The loss of the rows of X at the fitted parts, Σ w loss, and Σ w; X is read once."""
+        check_is_fitted(self)
+        source, w, shape = self._open(X, sample_weight, reset=False)
+        work = runner(source, w, self._rules(source), get_config())
+        try:
+            totals, _ = work.sweep(self.for_new_rows(), {0: self._parts_}, self._runs(shape), False)
+        finally:
+            work.close()
+        return float(totals[0][1]), shape.weight
 
     def check_parameters(self, shape: Shape) -> None:
         """Raise as `fit` would where parameters are wrong, or do not suit data of this shape."""

@@ -43,6 +43,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
+from unmix.model.peer import Peer
 from unmix.nonneg._arithmetic import rescaled
 from unmix.nonneg._divergence import Divergence
 from unmix.nonneg._hals import Hals
@@ -124,6 +125,12 @@ class NMF(Reconstructs, Model):
     power: ClassVar[int] = 1  # rows are measured in a unit of the data, and the start sees to the squares of that
 
     degrees: ClassVar[dict[str, int | None]] = {"reconstruction_err_": 1, "transform": 1}  # of the squared error
+
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ n_components_ reconstruction_err_",
+        params=lambda model: {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"},
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln, psi
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
@@ -36,6 +36,7 @@ from unmix.engine.trace import Fit
 from unmix.maths.dirichlet import expected_log, learn_alpha, learn_eta
 from unmix.model import Model
 from unmix.model.capabilities import Completes
+from unmix.model.peer import Peer
 from unmix.topic._documents import PSEUDO_COUNT_FLOOR, counts, halves
 from unmix.topic._warm import Warm
 
@@ -139,6 +140,15 @@ class LatentDirichletAllocation(Completes, Model):
         "scale": "X holds counts, and the priors are counts as well: twice the words are twice the evidence",
         "scale of weights": "twice the weight is twice the evidence beside the priors",
     }
+
+    peer = Peer(
+        "sklearn.decomposition",
+        "components_ exp_dirichlet_component_ doc_topic_prior_ topic_word_prior_ bound_",
+        more=lambda model: {
+            "random_state_": check_random_state(model.random_state),
+            "n_batch_iter_": model.n_iter_ + 1,
+        },
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -41,13 +41,17 @@ class Euclidean(Metric):
         return squared_distances(x, observed, centers, own)
 
     def costs(self, U: Parts, b: Block) -> np.ndarray:
-        """The same, of dense rows about the mean of the data, in float64 where float32 does not hold squares."""
+        """The same, of dense rows about the mean of the data, computed in float64: a centre is 0 from itself.
+
+        In float64 they stay where float32 does not hold squares.
+        """
         if b.x.dtype == np.float32 and U.variance and not SINGLE_VARIANCE[0] < U.variance < SINGLE_VARIANCE[1]:
             U, b = tree.settle(U, np.float64), b._replace(x=b.x.astype(np.float64))
         if sp.issparse(b.x):
             return squared_distances(b.x, None, U.centers)
         x = b.x - U.shift if b.observed is None else np.where(b.observed, b.x - U.shift, b.x.dtype.type(0))
-        return squared_distances(x, b.observed, U.centers - U.shift)
+        wide, centers = x.astype(np.float64, copy=False), (U.centers - U.shift).astype(np.float64, copy=False)
+        return squared_distances(wide, b.observed, centers).astype(b.x.dtype, copy=False)
 
     def shown(self, costs: np.ndarray) -> np.ndarray:
         """‖x − u‖."""

@@ -1,0 +1,183 @@
+"""Models that have a namesake in scikit-learn take its place in code, in its own tests, and on the way back."""
+
+import importlib
+import inspect
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+
+import unmix
+
+HERE = Path(__file__).parent / "drop_in"
+sys.path.insert(0, str(HERE))
+import differences  # noqa: E402
+import plugin  # noqa: E402
+
+KINDS = ("private", "wording", "difference")
+ENOUGH = 0.95  # of the tests must pass, those of private functions and of the words of messages aside
+NAMESAKES = plugin.namesakes()
+OURS = {name: getattr(unmix, name) for name in NAMESAKES}
+THEIRS = {name: getattr(importlib.import_module(home), name) for name, home in NAMESAKES.items()}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+namesake = pytest.mark.parametrize("name", NAMESAKES)
+
+# ---------------------------------------------------------------- scikit-learn's own tests
+
+
+def test_every_namesake_is_held_to_scikit_learns_tests():
+    asked = {name for section in differences.SECTIONS.values() for name in section.names}
+    assert asked == set(NAMESAKES), "give each namesake a section in drop_in/differences.py"
+    for section in differences.SECTIONS.values():
+        assert all(kind in KINDS and reason for kind, reason in section.entries.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", differences.SECTIONS)
+def test_scikit_learns_own_tests(module, tmp_path):
+    pytest.importorskip(module)
+    report = tmp_path / "report.json"
+    ways = [str(HERE), str(Path(unmix.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {"PYTHONPATH": os.pathsep.join(ways), "DROP_IN_REPORT": str(report), "SKLEARN_SEED": "42"}
+    options = f"-p plugin -p no:cacheprovider -c {os.devnull} --rootdir / -q --tb=line --pyargs {module}".split()
+    command = [sys.executable, "-m", "pytest", *options]
+    told = subprocess.run(
+        command, env=os.environ | environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert report.exists(), told.stdout[-2000:] + told.stderr[-2000:]
+    outcomes = {
+        k.split("::", 1)[1]: v for k, v in json.loads(report.read_text()).items() if not v.startswith("skipped")
+    }
+    entries = differences.SECTIONS[module].entries
+    failed = {k: v for k, v in outcomes.items() if not v.startswith("passed")}
+    reasons = {k: [e for e in entries if re.match(e, k)] for k in failed}
+    unknown = {k: failed[k] for k, found in reasons.items() if not found}
+    stale = set(entries) - {e for found in reasons.values() for e in found}
+    kinds = Counter(entries[found[0]][0] for found in reasons.values() if found)
+    counted = len(outcomes) - kinds["private"] - kinds["wording"]
+    passed = len(outcomes) - len(failed)
+    print(f"{module}: {passed} of {len(outcomes)} pass, {passed / counted:.1%} of those that count; {dict(kinds)}")
+    assert not unknown, f"fails for no known reason: {unknown}"
+    assert not stale, f"no longer fails, take it off the list: {stale}"
+    assert passed >= ENOUGH * counted
+
+
+# ---------------------------------------------------------------- what can be asked for
+
+
+@namesake
+def test_every_parameter_of_scikit_learn_is_taken(name):
+    known = {(method, parameter) for who, method, parameter in differences.SIGNATURES if who == name}
+    differs = set()
+    methods = [m for m in dir(THEIRS[name]) if m == "__init__" or (m[0] != "_" and callable(getattr(THEIRS[name], m)))]
+    for method in methods:
+        assert hasattr(OURS[name], method), method
+        theirs = inspect.signature(getattr(THEIRS[name], method)).parameters
+        ours = inspect.signature(getattr(OURS[name], method)).parameters
+        by_place = [k for k, p in theirs.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        places = [k for k, p in ours.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        for k, p in theirs.items():
+            if p.kind is p.VAR_KEYWORD:
+                continue
+            same = k in ours and (p.default is ours[k].default or p.default == ours[k].default)
+            if not same or (k in by_place and places[by_place.index(k) : by_place.index(k) + 1] != [k]):
+                differs.add((method, k))
+    assert differs == known
+
+
+# ---------------------------------------------------------------- the way back
+
+TIGHT = {  # whose transform iterates: to the end, so that both give the same
+    "NMF": {"tol": 1e-14, "max_iter": 20000},
+    "LatentDirichletAllocation": {"mean_change_tol": 1e-14, "max_doc_update_iter": 20000},
+}
+EXACT = {"BayesianGaussianMixture": {"reg_covar": 0.0}}  # else its log-density has a term that scikit-learn's has not
+ANSWERS = ("predict", "transform", "predict_proba", "score", "score_samples", "inverse_transform", "bic", "aic")
+
+
+def rows(data):
+    return load_iris().data if data == "iris" else load_digits().data[:500, 10:30]
+
+
+def fitted(name, X, **params):
+    number = "n_clusters" if name == "KMeans" else "n_components"
+    return OURS[name](**{number: 3, "random_state": 0, **EXACT.get(name, {}), **params}).fit(X)
+
+
+@pytest.mark.parametrize("data", ["iris", "digits"])
+@namesake
+def test_the_way_back_gives_the_same_answers(name, data):
+    X = rows(data)
+    ours = fitted(name, X, **TIGHT.get(name, {}))
+    theirs = ours.to_sklearn()
+    assert type(theirs) is THEIRS[name]
+    assert theirs.n_features_in_ == X.shape[1]
+    again = pickle.loads(pickle.dumps(theirs))
+    asked = [m for m in ANSWERS if hasattr(theirs, m) and hasattr(ours, m)]
+    assert len(asked) >= 2
+    for method in asked:
+        given = ours.transform(X) if method == "inverse_transform" else X
+        wanted = np.asarray(getattr(ours, method)(given))
+        for estimator in (theirs, again):
+            got = getattr(estimator, method)(given)
+            close = 1e-6 if name in TIGHT else 1e-10
+            np.testing.assert_allclose(got, wanted, rtol=close, atol=close * abs(wanted).max(), err_msg=method)
+    for attribute in ours.peer.attributes.split():
+        np.testing.assert_array_equal(getattr(theirs, attribute), getattr(ours, attribute), err_msg=attribute)
+
+
+@namesake
+def test_what_came_back_is_plain_scikit_learn(name):
+    X = rows("iris")
+    params = {} if name == "FactorAnalysis" else {"max_iter": 20} if "max_iter" in OURS[name]().get_params() else {}
+    ours = fitted(name, X, **params)
+    theirs = ours.to_sklearn()
+    known = THEIRS[name]().get_params()
+    for k, v in ours.get_params().items():
+        if k in known and k != "solver":
+            assert theirs.get_params()[k] == v, k
+    assert not any("unmix" in str(type(v)) for v in vars(theirs).values())
+    anew = clone(theirs).fit(X)
+    fresh = THEIRS[name](**theirs.get_params()).fit(X)
+    for attribute in ours.peer.attributes.split():
+        np.testing.assert_array_equal(getattr(anew, attribute), getattr(fresh, attribute), err_msg=attribute)
+    first = next(a for a in ours.peer.attributes.split() if isinstance(getattr(ours, a), np.ndarray))
+    before = getattr(ours, first).copy()
+    getattr(theirs, first)[...] = 0
+    assert np.array_equal(getattr(ours, first), before)  # nothing is shared
+
+
+def test_the_way_back_of_what_scikit_learn_does_not_have():
+    X = rows("iris")
+    with pytest.raises(ValueError, match=r"to_sklearn: .*metric='cosine'"):
+        fitted("KMeans", X, metric="cosine").to_sklearn()
+    with pytest.raises(ValueError, match="oblique"):
+        fitted("FactorAnalysis", X, rotation="promax").to_sklearn()
+    with pytest.raises(Exception, match="not fitted"):
+        unmix.PCA(2).to_sklearn()
+    parallel = fitted("PCA", X, n_components="parallel")
+    assert parallel.to_sklearn().n_components == parallel.n_components_
+    assert fitted("KMeans", X, init="spread").to_sklearn().init == "k-means++"
+    assert type(type("Mine", (unmix.KMeans,), {})(3).fit(X).to_sklearn()) is THEIRS["KMeans"]
+    divergence = fitted("NMF", X, beta_loss="kullback-leibler").to_sklearn()
+    assert divergence.solver == "mu"
+    assert divergence.transform(X).shape == (150, 3)
+    assert [n for n, c in unmix.models().items() if hasattr(c(), "to_sklearn")] == list(NAMESAKES)
+
+
+def test_a_fit_of_rows_with_holes_comes_back_too():
+    X = rows("iris").copy()
+    X[::10, 2] = np.nan
+    ours = fitted("PCA", X)
+    np.testing.assert_allclose(
+        ours.to_sklearn().transform(rows("iris")), ours.transform(rows("iris")), rtol=1e-8, atol=1e-9
+    )
