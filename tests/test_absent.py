@@ -347,8 +347,9 @@ def test_means_are_of_what_was_observed():
     S = pair()
     np.testing.assert_allclose(mean(Block(S, absent=True))[:2], [1, 0])
     np.testing.assert_allclose(mean(Block(S, w=np.array([1.0, 0, 2]))), [1, 0, 0])
-    rules = Rules.of(Tastes(), as_source(S, absent="unobserved"))
-    b = whole_block(as_source(S).read(0, 3), None, rules)
+    source = as_source(S, absent="unobserved")
+    rules = Rules.of(Tastes(), source)
+    b = whole_block(source.read(0, 3), None, rules)
     assert b.absent
     assert b.observed is None
     assert b.x.nnz == 4

@@ -37,7 +37,7 @@ from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.maths.dirichlet import divergence, expected_weights
 from unmix.mixture._base import DEAD_SHARE
-from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, split
+from unmix.mixture._gaussian import NO_SCRATCH, RUNNING, GaussianBase, Scratch, nearest, split
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
 
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
@@ -83,7 +83,7 @@ class BayesianGaussianMixture(GaussianBase):
     reg_covar : float, default=1e-6
         ε, added to the variances.
     max_iter : int, default=100
-        Maximum number of passes.
+        Maximum number of passes; with 0 the start is the answer.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
@@ -105,6 +105,13 @@ class BayesianGaussianMixture(GaussianBase):
         How many rows the steps of `partial_fit` stand for; by default those seen so far.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of `sample`.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
+        take then do not count.
+    verbose : int, default=0
+        1 shows the trace on the screen while the fit runs, 2 with times.
+    verbose_interval : int, default=10
+        Steps from one line on the screen to the next.
 
     Attributes
     ----------
@@ -120,6 +127,8 @@ class BayesianGaussianMixture(GaussianBase):
         The priors that were used.
     lower_bound_ : float
         The bound without the terms of the priors alone: scikit-learn's number.
+    lower_bounds_ : list of float
+        The same at the parts that each pass began with; only passes that counted.
     log_evidence_ : float
         The whole bound: log p(X) is at least this. It may be compared between fits of different K and priors.
     n_active_ : int
@@ -148,7 +157,7 @@ class BayesianGaussianMixture(GaussianBase):
         "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "reg_covar": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "weight_concentration_prior_type": [StrOptions({"dirichlet_process", "dirichlet_distribution"})],
@@ -159,6 +168,7 @@ class BayesianGaussianMixture(GaussianBase):
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
         "total_samples": [None, Interval(Real, 0.0, None, closed="neither")],
         "random_state": ["random_state"],
+        **RUNNING,
     }
 
     def __init__(
@@ -179,6 +189,9 @@ class BayesianGaussianMixture(GaussianBase):
         covariance_prior: Any = None,
         total_samples: float | None = None,
         random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -195,6 +208,9 @@ class BayesianGaussianMixture(GaussianBase):
         self.covariance_prior = covariance_prior
         self.total_samples = total_samples
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
 
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or a prior has the wrong shape or values."""
@@ -225,6 +241,17 @@ class BayesianGaussianMixture(GaussianBase):
         covariance = self._covariance(x, w, data) if self.covariance_prior is None else self.covariance_prior
         W0 = np.array(covariance, dtype=np.float64)
         return self._posterior(shift, m0, W0, stats)
+
+    def go_on(self, U: Any) -> Any:
+        """The parts of the last fit, where they suit, with the priors that are given now."""
+        process = self.weight_concentration_prior_type == "dirichlet_process"
+        if super().go_on(U) is None or (U.concentration.ndim == 2) != process:
+            return None
+        if self.mean_prior is not None:
+            U = U._replace(mean_prior=np.asarray(self.mean_prior, dtype=np.float64) - U.shift)
+        if self.covariance_prior is not None:
+            U = U._replace(covariance_prior=np.array(self.covariance_prior, dtype=np.float64))
+        return U
 
     def _covariance(self, x: np.ndarray, w: np.ndarray, sample: Block) -> np.ndarray:
         """Covariance of a sample, unbiased, in the shape of the prior; raised where it is singular."""
@@ -371,6 +398,7 @@ class BayesianGaussianMixture(GaussianBase):
         weights0 = -K * betaln(1.0, alpha0) if process else gammaln(K * alpha0) - K * gammaln(alpha0)
         constant = weights0 + K * (0.5 * d * np.log(beta0) - wishart0) - 0.5 * fit.weight * d * rows.LOG_2PI
         self.lower_bound_ = float(self.log_evidence_ - constant)
+        self.lower_bounds_ = [float(-v * fit.weight - constant) for v in fit.objectives]
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[BayesianGaussianMixture, np.ndarray, Callable[[Any], None]]:

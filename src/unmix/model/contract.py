@@ -39,6 +39,7 @@ class Contract(Stage):
     n_init: Any = 1
     tol: Any = 0.0
     random_state: Any = None
+    warm_start: bool = False
 
     _shape: Shape  # of the data, in a working copy and after a fit
 
@@ -80,6 +81,13 @@ class Contract(Stage):
         None, the default: a neighbour gives no start.
         """
         return None
+
+    def go_on(self, U: Any) -> Any:
+        """First parts of a fit that starts where the last one ended (`warm_start`), from the parts that it found.
+
+        None: those do not suit the parameters of this one, so it starts anew.
+        """
+        return U
 
     def notes(self, U: Any) -> list[str]:
         """What the user should know about these parts: components that were reset, variances at their floor."""

@@ -50,7 +50,7 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Why the fit ended: "converged", "solved" (there was a fixed number of steps to make), "max_iter", "nonfinite" or
         "stopped"; "running" after `partial_fit`.
     n_iter_ : int
-        Steps of the last stage, at least 1.
+        Steps of the last stage, at least 1 unless `max_iter` is 0.
     stages_ : list of Ended
         Name, result and trace of the stages before the last.
     n_features_in_ : int
@@ -90,7 +90,7 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             worker.check(shape)
             settings, watch = get_config(), Callbacks(self, X)
             with watch.watching(settings):
-                (done,) = fit_all([Job(worker, w, self._seed(), watch)], source, settings)
+                (done,) = fit_all([Job(worker, w, self._seed(), watch, *self._warm(worker))], source, settings)
             self._take(done)
         self._warn(done)
         return self
@@ -150,6 +150,14 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self._online_ = learnt.stats, learnt.steps, learnt.seen
         return self
 
+    def _warm(self, worker: Any) -> tuple[list[Any] | None, float]:
+        """Where a fit goes on from: the last parts, and the last objective; or nothing."""
+        known = self.warm_start and hasattr(self, "_parts_") and self._shape.d == worker.shape.d
+        U = worker.go_on(self._parts_) if known else None
+        if U is None:
+            return None, np.inf
+        return [U], next((s.objective for s in reversed(self.trace_) if s.accepted), np.inf)
+
     def _take(self, done: Fit) -> None:
         """Become what a fit found."""
         self._shape = done.shape
@@ -162,8 +170,8 @@ class Model(Contract, Files, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Publish the parts under the names that users know, in the precision of the data."""
         before = set(self.__dict__)
         self._parts_, self._dtype_ = fit.U, fit.dtype
-        self.trace_, self.result_, self.n_iter_ = fit.trace, fit.result, max(1, len(fit.trace))
-        self.stages_ = fit.stages
+        self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
+        self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
         self.publish(fit)
         for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
             if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
