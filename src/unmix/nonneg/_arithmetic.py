@@ -13,6 +13,7 @@ from unmix.engine.sources.arrays import csr_of
 
 RELAXATION = 0.9  # how far a multiplicative step continues towards the neutral step s₂ (see `relaxed`)
 SHARE_FLOOR = 1e-15  # share of a row's or part's total that a multiplicative step leaves, so that it can grow again
+NOTHING = 1e-14  # share of the total of a row or part at which a number is at that floor
 GRAM_NUMBERS = 1 << 17  # numbers in the Gram matrices of rows with holes that are made at a time
 PAIR_NUMBERS = 1 << 22  # numbers in the products u_j u_jᵀ that are made at a time
 
@@ -106,6 +107,11 @@ def relaxed(r: np.ndarray, relaxation: float) -> np.ndarray:
 def floored(loads: np.ndarray) -> np.ndarray:
     """Loads after a multiplicative step, with enough of each for it to grow again."""
     return np.maximum(loads, SHARE_FLOOR * loads.mean(axis=0))
+
+
+def cleared(a: np.ndarray, axis: int) -> np.ndarray:
+    """Numbers that multiplicative steps have brought to their floor, which is there so that they can grow, are 0."""
+    return np.where(a <= NOTHING * a.sum(axis=axis, keepdims=True), a.dtype.type(0), a)
 
 
 def stationarity(loads: np.ndarray, slope: np.ndarray, B: np.ndarray) -> float:
