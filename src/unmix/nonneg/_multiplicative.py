@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unmix.engine.block import Block
-from unmix.nonneg._arithmetic import RELAXATION, SHARE_FLOOR, floored, quotient, relaxed, stationarity
+from unmix.nonneg._arithmetic import RELAXATION, SHARE_FLOOR, floored, quotient, relaxed, ridge, stationarity
 from unmix.nonneg._hals import Hals
 from unmix.nonneg._method import Effort, Parts, Stats, make_parts
 from unmix.nonneg._squares import SquaredLoss, gradient, last_or_uniform, predicted
@@ -37,7 +37,7 @@ class Multiplicative(SquaredLoss):
     def update(self, U: Parts, s: Stats, l1: float, l2: float) -> Parts:
         """U ← U B / (P + n α_H (λ + (1−λ) U)); with holes P is known at the present parts only, hence one step."""
         D, slope = gradient(U, s, l1, l2)
-        G, complete = s.A + l2 * np.eye(len(s.A)), np.ndim(s.P) == 0
+        G, complete = ridge(s.A, l2), np.ndim(s.P) == 0
         new = U.loads
         for _ in range(PARTS_STEPS if complete else 1):
             new = new * relaxed(quotient(s.B, D), RELAXATION)
