@@ -214,7 +214,9 @@ class Loop:
             s.result, s.message = "solved", f"solved in {steps if self.number else 'closed form'}"
         else:
             s.result, s.message = "max_iter", f"not converged after {steps}"
-            s.unfinished = bool(s.trace) and s.wants_more(self.stage.goal(s.U, s.trace[0].objective))
+            if s.trace:
+                gain = s.objective_before - s.trace[-1].objective
+                s.unfinished = self.stage.unfinished(s.U, s.trace[0].objective, gain)
 
     def _judge(self, way: Any, live: list[Start]) -> list[Start]:
         """The starts that go on after a step; in the last stage those that lag too far behind are dropped."""

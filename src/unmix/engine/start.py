@@ -66,10 +66,6 @@ class Start:
         rounding = max(goal, 1e-10 * abs(self.trace[-1].objective))
         return plain and isfinite(improvement) and -rounding <= improvement <= goal
 
-    def wants_more(self, goal: float | bool) -> bool:
-        """Whether another step is worth it, for all that is known."""
-        return not goal if is_flag(goal) else goal > 0
-
     def is_hopeless(self, best: float) -> bool:
         """Whether a hundred times the last improvement would not reach the best start."""
         accepted = [t.objective for t in self.trace if t.accepted]

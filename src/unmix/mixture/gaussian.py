@@ -119,9 +119,9 @@ class GaussianMixture(GaussianBase):
         Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
         take then do not count.
     verbose : int, default=0
-        1 shows the trace on the screen while the fit runs, 2 with times.
+        Above 0, print a line for every `verbose_interval` passes.
     verbose_interval : int, default=10
-        Steps from one line on the screen to the next.
+        See `verbose`.
 
     Attributes
     ----------

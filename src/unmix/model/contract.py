@@ -39,7 +39,7 @@ class Contract(Stage):
     n_init: Any = 1
     tol: Any = 0.0
     random_state: Any = None
-    warm_start: bool = False
+    warm_start: bool = False  # a fit goes on from the last one
 
     _shape: Shape  # of the data, in a working copy and after a fit
 

@@ -101,7 +101,7 @@ class NMF(Reconstructs, Model):
     l1_ratio : float, default=0.0
         Share of the penalties that is absolute rather than squared.
     verbose : int, default=0
-        1 shows the trace on the screen while the fit runs, 2 with times.
+        Above 0, print a line for each pass.
     shuffle : bool, default=False
         No effect here: coordinates are taken in order, and the answer does not depend on it.
 
@@ -136,7 +136,7 @@ class NMF(Reconstructs, Model):
     missing: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
     stateful: ClassVar[bool] = True
-    _given: Given | None = None  # while a fit runs that was given first z or parts
+    given: Given | None = None  # while a fit runs that was given first z or parts
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
@@ -204,7 +204,7 @@ class NMF(Reconstructs, Model):
     @property
     def _parts_given(self) -> Any:
         """First parts of the user's."""
-        return self.components_init if self._given is None or self._given.H is None else self._given.H
+        return self.components_init if self.given is None or self.given.H is None else self.given.H
 
     def _size(self, d: int) -> int:
         """Number of parts for d features."""
@@ -259,8 +259,8 @@ class NMF(Reconstructs, Model):
                     "give an array of parts"
                 )
             check_given("components_init or H", self._parts_given, (k, shape.d))
-            if self._given is not None and self._given.W is not None:
-                check_given("W", self._given.W, (shape.n, k))
+            if self.given is not None and self.given.W is not None:
+                check_given("W", self.given.W, (shape.n, k))
 
     def sizes(self, shape: Shape) -> Sizes:
         """For CSR, enough rows that a column has some 32 nonzeros: adding up (d, k) statistics then costs little."""
@@ -304,8 +304,8 @@ class NMF(Reconstructs, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Work on z from where the last pass left it."""
         method, (l1, l2, u1, u2) = self._method, self._penalties(U)
-        if b.z is None and U.events.kkt < 0 and self._given is not None and self._given.W is not None:
-            W = self._given.W[b.start : b.start + b.x.shape[0]]
+        if b.z is None and U.events.kkt < 0 and self.given is not None and self.given.W is not None:
+            W = self.given.W[b.start : b.start + b.x.shape[0]]
             b = b._replace(z=np.asarray(W * (self._unit(U.scale) / U.scale), dtype=b.x.dtype, order="C"))
         effort = method.warm if b.z is not None else method.first if U.events.kkt < 0 else method.cold
         z, s = method.local(U, rescaled(b, U.scale), effort, l1, l2)
@@ -353,11 +353,11 @@ class NMF(Reconstructs, Model):
                 f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=2
             )
             W = H = None
-        self._given = Given(*(None if a is None else np.asarray(a) for a in (W, H)))
+        self.given = Given(*(None if a is None else np.asarray(a) for a in (W, H)))
         try:
             return super().fit(X, y, sample_weight)
         finally:
-            del self._given
+            del self.given
 
     def fit_transform(
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
@@ -378,7 +378,7 @@ class NMF(Reconstructs, Model):
     def at(self, shape: Shape) -> Any:
         """A working copy, with the first z and parts of this fit."""
         copy = super().at(shape)
-        copy._given = self._given
+        copy.given = self.given
         return copy
 
     def publish(self, fit: Fit) -> None:
