@@ -608,9 +608,9 @@ def test_a_fit_of_one_pass_that_goes_on_notices_that_it_has_converged():
 def test_parts_that_do_not_suit_are_not_gone_on_from():
     X, _ = mixture(d=3, K=3)
     model = quiet_fit(GaussianMixture(3, covariance_type="tied", warm_start=True, random_state=0), X)
-    for change, rows in (({"covariance_type": "diag"}, X), ({"n_components": 2}, X), ({}, X[:, :2])):
+    for change, x in (({"covariance_type": "diag"}, X), ({"n_components": 2}, X), ({}, X[:, :2])):
         fresh = clone(model.set_params(**change))
-        np.testing.assert_array_equal(quiet_fit(model, rows).means_, quiet_fit(fresh, rows).means_)
+        np.testing.assert_array_equal(quiet_fit(model, x).means_, quiet_fit(fresh, x).means_)
         assert model.stages_
     model = GaussianMixture(3, random_state=0)  # and nothing is gone on from unasked
     assert quiet_fit(quiet_fit(model, X), X).stages_

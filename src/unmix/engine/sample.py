@@ -74,7 +74,7 @@ def distinct(b: Block) -> Block:
         new = unlike_the_last(xs, seen)
     w = np.add.reduceat(weight[rows[order]], np.flatnonzero(new))
     if not new.all():
-        xs, seen = xs[new], None if observed is None else seen[new]
+        xs, seen = xs[new], None if seen is None else seen[new]
     return Block(xs, None if (w == 1).all() else w, None, None if b.absent else seen, absent=b.absent)
 
 

@@ -359,7 +359,7 @@ class NMF(Reconstructs, Model):
         finally:
             del self.given
 
-    def fit_transform(
+    def fit_transform(  # type: ignore[override]  # W and H stand where scikit-learn has them
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
         """Fit the model and return the amounts of the parts in each row, as `fit` and then `transform` do.
