@@ -6,9 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import unmix
 from unmix import as_source, triples
+from unmix.engine import tree
 from unmix.engine.block import Block, Local
 from unmix.engine.rows import Rules
 from unmix.engine.sample import distinct, mean, whole_block
@@ -347,8 +349,9 @@ def test_means_are_of_what_was_observed():
     S = pair()
     np.testing.assert_allclose(mean(Block(S, absent=True))[:2], [1, 0])
     np.testing.assert_allclose(mean(Block(S, w=np.array([1.0, 0, 2]))), [1, 0, 0])
-    rules = Rules.of(Tastes(), as_source(S, absent="unobserved"))
-    b = whole_block(as_source(S).read(0, 3), None, rules)
+    source = as_source(S, absent="unobserved")
+    rules = Rules.of(Tastes(), source)
+    b = whole_block(source.read(0, 3), None, rules)
     assert b.absent
     assert b.observed is None
     assert b.x.nnz == 4
@@ -460,3 +463,42 @@ def test_hostile_triples(given, more, message):
 def test_triples_in_half_precision():
     assert triples([0, 1], [0, 1], np.array([1, 2], np.float16)).dtype == np.float32
     assert repr(triples([0, 1], [0, 1], [1.0, 2.0])) == "<2 rows × 2 columns, 2 entries observed>"
+
+
+SPARSE = [name for name in unmix.models() if getattr(unmix, name).sparse and getattr(unmix, name).absent == "zero"]
+
+
+def with_explicit_zeros(X, rng):
+    """The rows as CSR, and the same with zeros among the entries."""
+    stored = (X != 0) | (rng.random(X.shape) < 0.3)
+    ends = np.concatenate([[0], np.cumsum(stored.sum(axis=1))])
+    return sp.csr_array(X), sp.csr_array((X[stored], np.nonzero(stored)[1], ends), shape=X.shape)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", SPARSE)
+def test_explicit_zeros_change_no_bits(name):
+    rng = np.random.default_rng(0)
+    model, X, _ = getattr(unmix, name).example(np.random.default_rng(3))
+    plain, stored = with_explicit_zeros(np.where(rng.random(X.shape) < 0.5, X, 0.0), rng)
+    assert stored.nnz > plain.nnz
+    pieces = lambda: iter([stored[:100], stored[100:]])  # noqa: E731
+    a = clone(model).fit(plain)
+    for source in (stored, stored.tocsc(), pieces):
+        b = clone(model).fit(source)
+        if source is pieces:  # blocks of a stream may be cut elsewhere: its size is not known
+            a = clone(model).fit(lambda: iter([plain[:100], plain[100:]]))
+        for u, v in zip(tree.leaves(a.parts), tree.leaves(b.parts), strict=True):
+            np.testing.assert_array_equal(u, v)
+        np.testing.assert_array_equal(np.asarray(a.transform(plain)), np.asarray(a.transform(stored)))
+
+
+def test_explicit_zeros_of_dask_chunks_are_dropped_or_kept():
+    da = pytest.importorskip("dask.array")
+    plain, stored = with_explicit_zeros(np.eye(6) * 2.0, np.random.default_rng(0))
+    chunks = da.concatenate([da.from_array(stored[i : i + 3], chunks=(3, 6), asarray=False) for i in (0, 3)])
+    source = as_source(chunks)
+    assert source.read(0, 6).nnz == plain.nnz
+    kept = source.reading("unobserved")
+    assert kept.read(0, 6).nnz == stored.nnz
+    assert kept.reading("zero").read(0, 6).nnz == plain.nnz

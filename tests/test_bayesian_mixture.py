@@ -263,3 +263,39 @@ def test_numbers_without_squares_are_refused(kind, scale):
     X = scale * np.random.default_rng(0).normal(size=(50, 3))
     with pytest.raises(ValueError, match=r"X reaches .* squares of that are beyond float64: multiply X by 1e"):
         BayesianGaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_of_one_pass_that_go_on_are_one_long_fit(kind, prior):
+    X, _ = groups()
+    args = {"covariance_type": kind, "weight_concentration_prior_type": prior, "tol": 0.0, "random_state": 0}
+    with unmix.config(acceleration=False):
+        whole = quiet_fit(BayesianGaussianMixture(5, max_iter=5, **args), X)
+        steps = BayesianGaussianMixture(5, max_iter=1, warm_start=True, **args)
+        bounds = [bound for _ in range(5) for bound in quiet_fit(steps, X).lower_bounds_]
+    assert bounds == whole.lower_bounds_
+    assert (np.diff([*bounds, whole.lower_bound_]) >= 0).all()
+    np.testing.assert_array_equal(steps.means_, whole.means_)
+    np.testing.assert_array_equal(steps.covariances_, whole.covariances_)
+
+
+def test_going_on_takes_the_priors_of_now():
+    X, _ = groups()
+    model = quiet_fit(BayesianGaussianMixture(3, warm_start=True, random_state=0), X)
+    quiet_fit(model.set_params(mean_prior=np.zeros(3), covariance_prior=2.0 * np.eye(3)), X)
+    np.testing.assert_allclose(model.mean_prior_, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(model.covariance_prior_, 2.0 * np.eye(3))
+    assert model.stages_ == []
+    quiet_fit(model.set_params(weight_concentration_prior_type="dirichlet_distribution"), X)
+    assert model.stages_  # another posterior: it starts anew
+
+
+def test_without_a_pass_the_start_is_the_answer():
+    X, _ = groups()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = BayesianGaussianMixture(3, max_iter=0, random_state=0).fit(X)
+    assert (model.n_iter_, model.converged_, model.lower_bounds_) == (0, False, [])
+    after = quiet_fit(BayesianGaussianMixture(3, max_iter=1, random_state=0), X)
+    assert after.lower_bounds_ == [model.lower_bound_]

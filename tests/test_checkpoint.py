@@ -204,3 +204,18 @@ def test_who_stopped_a_fit_may_go_on_with_it(tmp_path):
     assert again.result_ == "converged"
     assert np.array_equal(again.medoid_indices_, truth.medoid_indices_)
     assert len(again.trace_) == len(truth.trace_)
+
+
+def test_a_checkpoint_belongs_to_the_parts_that_a_fit_goes_on_from(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    file = tmp_path / "fit"
+    args = {"max_iter": 8, "tol": 0.0, "random_state": 0, "warm_start": True}
+    model, whole = (unmix.GaussianMixture(3, **args).fit(X) for _ in range(2))
+    with unmix.config(checkpoint=file, checkpoint_seconds=0), pytest.raises(Killed):
+        model.set_callbacks(At(4, kill)).fit(X)
+    with unmix.config(checkpoint=file), pytest.raises(ValueError, match="other first parts"):
+        unmix.GaussianMixture(3, **args).fit(X)
+    with unmix.config(checkpoint=file):
+        model.set_callbacks().fit(X)
+    np.testing.assert_array_equal(model.means_, whole.fit(X).means_)
+    assert not file.exists()

@@ -564,3 +564,88 @@ def test_a_far_row_does_not_hide_groups():
     X = np.r_[rng.normal(np.arange(300) % 3, 0.05), 1e7][:, None]
     found = np.sort(GaussianMixture(4, random_state=0).fit(X).means_[:, 0])
     np.testing.assert_allclose(found, [0, 1, 2, 1e7], atol=0.05)
+
+
+# ---------------------------------------------------------------- a fit that goes on from the last
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_of_one_pass_that_go_on_are_one_long_fit(kind):
+    X, _ = mixture()
+    with unmix.config(acceleration=False):
+        whole = quiet_fit(GaussianMixture(3, max_iter=6, tol=0.0, **start(X, 3, kind)), X)
+        steps = GaussianMixture(3, max_iter=1, tol=0.0, warm_start=True, **start(X, 3, kind))
+        bounds = [bound for _ in range(6) for bound in quiet_fit(steps, X).lower_bounds_]
+    assert bounds == whole.lower_bounds_
+    for name in ("weights_", "means_", "covariances_"):
+        np.testing.assert_array_equal(getattr(steps, name), getattr(whole, name))
+    assert (steps.n_iter_, steps.stages_) == (1, [])
+
+
+def test_going_on_is_what_scikit_learn_does():
+    X, _ = mixture()
+    ours = GaussianMixture(3, max_iter=4, warm_start=True, tol=1e-5, **start(X, 3, "full"))
+    theirs = Reference(3, max_iter=4, warm_start=True, tol=1e-5, **start(X, 3, "full"))
+    with unmix.config(acceleration=False):
+        for _ in range(30):
+            quiet_fit(ours, X), quiet_fit(theirs, X)
+            np.testing.assert_allclose(ours.lower_bounds_, theirs.lower_bounds_, rtol=1e-10)
+            np.testing.assert_allclose(ours.means_, theirs.means_, rtol=1e-8)
+            assert ours.converged_ == theirs.converged_
+            if ours.converged_:
+                break
+    assert ours.converged_
+
+
+def test_a_fit_of_one_pass_that_goes_on_notices_that_it_has_converged():
+    X, _ = mixture()
+    model = GaussianMixture(3, max_iter=1, warm_start=True, random_state=0)
+    fits = next(i for i in range(100) if quiet_fit(model, X).converged_)
+    assert fits > 1
+    assert model.n_iter_ == 1
+
+
+def test_parts_that_do_not_suit_are_not_gone_on_from():
+    X, _ = mixture(d=3, K=3)
+    model = quiet_fit(GaussianMixture(3, covariance_type="tied", warm_start=True, random_state=0), X)
+    for change, x in (({"covariance_type": "diag"}, X), ({"n_components": 2}, X), ({}, X[:, :2])):
+        fresh = clone(model.set_params(**change))
+        np.testing.assert_array_equal(quiet_fit(model, x).means_, quiet_fit(fresh, x).means_)
+        assert model.stages_
+    model = GaussianMixture(3, random_state=0)  # and nothing is gone on from unasked
+    assert quiet_fit(quiet_fit(model, X), X).stages_
+
+
+def test_what_is_held_is_held_where_a_fit_goes_on():
+    X, _ = mixture()
+    model = quiet_fit(GaussianMixture(3, warm_start=True, random_state=0), X)
+    weights = np.array([0.5, 0.3, 0.2])
+    quiet_fit(model.set_params(fixed=("weights",), weights_init=weights), X)
+    np.testing.assert_array_equal(model.weights_, weights)
+    assert model.stages_ == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_pass_the_start_is_the_answer(kind):
+    X, _ = mixture()
+    first = start(X, 3, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = GaussianMixture(3, max_iter=0, **first).fit(X)
+    for name in ("weights", "means", "precisions"):
+        np.testing.assert_allclose(getattr(ours, f"{name}_"), first[f"{name}_init"], rtol=1e-12)
+    assert (ours.n_iter_, ours.converged_) == (0, False)
+    np.testing.assert_array_equal(ours.labels_, ours.predict(X))
+    assert (ours.lower_bounds_, ours.result_) == ([], "max_iter")
+    quiet_fit(ours.set_params(max_iter=100, warm_start=True), X)
+    assert ours.lower_bound_ > ours.lower_bounds_[0]
+
+
+def test_the_bound_of_each_pass():
+    X, _ = mixture()
+    ours, theirs = (
+        quiet_fit(c(3, max_iter=3, tol=0.0, **start(X, 3, "full")), X) for c in (GaussianMixture, Reference)
+    )
+    np.testing.assert_allclose(ours.lower_bounds_, theirs.lower_bounds_, rtol=1e-12)
+    assert ours.lower_bound_ > ours.lower_bounds_[-1]
+    assert ours.partial_fit(X).lower_bounds_ == []

@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation against scikit-learn, NumPy twins of its kernels, planted topics and held-out words."""
 
 import gzip
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.special import digamma as psi
 from scipy.special import gammaln
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 from sklearn.decomposition._lda import _update_doc_distribution
+from sklearn.exceptions import ConvergenceWarning
 
 import unmix
 from unmix.engine.block import Block
@@ -451,8 +453,8 @@ def test_errors_name_the_argument_and_the_remedy(start):
         LatentDirichletAllocation(3, components_init=weight).fit(X)
     with pytest.raises(ValueError, match="doc_topic_prior"):
         LatentDirichletAllocation(3, doc_topic_prior=[1.0, 2.0]).fit(X)
-    for priors in ({"doc_topic_prior": 1e-9}, {"doc_topic_prior": [1.0, 1.0, 1e-9]}, {"topic_word_prior": 1e-9}):
-        with pytest.raises(ValueError, match=f"{next(iter(priors))}.*1e-08"):
+    for priors in ({"doc_topic_prior": -1e-9}, {"doc_topic_prior": [1.0, 1.0, -1e-9]}, {"topic_word_prior": -1e-9}):
+        with pytest.raises(ValueError, match=next(iter(priors))):
             LatentDirichletAllocation(3, **priors).fit(X)
     with pytest.raises(ValueError, match="Negative values"):
         LatentDirichletAllocation(3).fit(-X)
@@ -505,3 +507,45 @@ def test_select_cuts_the_topic_of_most_words_in_two():
     alone = [LatentDirichletAllocation(k, random_state=0).fit(X).trace_[-1].objective for k in range(2, 8)]
     assert (table["objective"] <= alone).all()
     assert (table["objective"] < alone).any()
+
+
+# ---------------------------------------------------------------- as scikit-learn takes it, and how a fit ends
+
+
+def test_a_fit_that_was_not_done_says_so():
+    X, _ = corpus()
+    with pytest.warns(ConvergenceWarning, match="not converged after 2 passes"):
+        LatentDirichletAllocation(5, max_iter=2, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = LatentDirichletAllocation(5, max_iter=300, random_state=0).fit(X)  # the last passes gained nothing
+        assert (model.result_, model.n_iter_) == ("max_iter", 300)
+        LatentDirichletAllocation(5, max_iter=2, perp_tol=1e9, random_state=0).fit(X)
+        LatentDirichletAllocation(5, max_iter=0, random_state=0).fit(X)
+        assert LatentDirichletAllocation(5, max_iter=300, evaluate_every=1, random_state=0).fit(X).n_iter_ < 300
+
+
+def test_equal_documents_of_a_first_batch_all_count():
+    """Three kinds of documents, three of each: enough words to begin with, though only three differ."""
+    X = np.kron(np.eye(3), np.full((3, 3), 3.0))
+    for seed in range(10):
+        model = LatentDirichletAllocation(3, total_samples=100, random_state=seed)
+        for _ in range(3):
+            model.partial_fit(X)
+        top = sorted(tuple(sorted(t.argsort()[-3:].tolist())) for t in model.components_)
+        assert top == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+
+
+def test_every_value_that_scikit_learn_takes():
+    X, _ = corpus(n=60)
+    none = LatentDirichletAllocation(3, max_iter=0, random_state=0).fit(X)
+    assert none.n_iter_ == 0
+    np.testing.assert_allclose(none.transform(X).sum(axis=1), 1.0)
+    edges = {"doc_topic_prior": 0.0, "topic_word_prior": 0.0, "learning_decay": 0.0, "max_doc_update_iter": 0}
+    for name, value in edges.items():
+        model = LatentDirichletAllocation(3, max_iter=2, random_state=0, learning_method="online", **{name: value})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert np.isfinite(model.fit(X).perplexity(X)), name
+    assert (model.transform(X) > 0).all()
+    assert LatentDirichletAllocation(3, doc_topic_prior=0.0).fit(X).doc_topic_prior_ == 1e-8

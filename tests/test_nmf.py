@@ -5,17 +5,20 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize, nnls
 from sklearn.decomposition import NMF as Peer
+from sklearn.decomposition._nmf import _beta_divergence
 
-from unmix import NMF, select
+from unmix import NMF, config, select
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.kernels.nmf_csr import NONZEROS_PER_TILE, TILE, add_transposed_times, times
 from unmix.kernels.nmf_hals import hals, masked_hals, residual
 from unmix.kernels.nmf_kl import kl_rows
 from unmix.model import fit_together
+from unmix.nonneg import _arithmetic
 from unmix.nonneg._arithmetic import own_grams, relaxed
+from unmix.nonneg._beta import Beta
 from unmix.nonneg._hals import paced
-from unmix.nonneg._method import make_parts
+from unmix.nonneg._method import Effort, make_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few passes on purpose
 KL = {"beta_loss": "kullback-leibler", "solver": "mu"}
@@ -599,3 +602,152 @@ def test_select_cuts_the_part_that_says_most_in_two(loss):
     table = select(NMF(beta_loss=loss), X, [9, 10], random_state=0).columns
     assert table["objective"][1] <= alone.trace_[-1].objective
     assert table["objective"][1] < table["objective"][0]
+
+
+# ---------------------------------------------------------------- as scikit-learn takes it
+
+
+def random_factors(X, k, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.random((len(X), k)), rng.random((k, X.shape[1]))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, {"alpha_W": 0.01}, {"beta_loss": 0.5}])
+def test_a_fit_goes_on_from_given_amounts_and_parts(kind):
+    """From where another fit has ended, one pass is all there is to do; and W counts, not H alone."""
+    X, _, _ = planted()
+    W, H = random_factors(X, 3)
+    model = NMF(3, init="custom", tol=1e-7, max_iter=2000, **kind)
+    Z = model.fit_transform(X, None, W, H)
+    again = NMF(3, init="custom", max_iter=1, tol=0, **kind).fit(X, W=Z, H=model.components_)
+    assert again.trace_[0].objective <= model.trace_[-1].objective * (1 + 1e-6)
+    other = NMF(3, init="custom", max_iter=1, tol=0, **kind).fit(X, W=W, H=model.components_)
+    assert other.trace_[0].objective != again.trace_[0].objective
+    assert "given" not in vars(again)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_amounts_mean_the_same_in_any_unit_and_any_block(kind):
+    X, _, _ = planted(n=300)
+    W, H = random_factors(X, 3)
+    model = NMF(3, init="custom", max_iter=5, tol=0, **kind)
+    plain = model.fit(X, W=W, H=H).components_
+    with config(block_rows=64):
+        np.testing.assert_allclose(model.fit(X, W=W, H=H).components_, plain, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.fit(sp.csr_array(X), W=W, H=H).components_, plain, rtol=1e-8, atol=1e-12)
+    large = model.fit(X * 4.0**20, W=W * 2.0**20, H=H * 2.0**20).components_
+    np.testing.assert_allclose(large, plain, rtol=1e-8, atol=1e-12)
+
+
+def test_one_pass_from_given_factors_is_no_worse_than_scikit_learns():
+    X, _, _ = planted()
+    W, H = random_factors(X, 3)
+    for passes in (1, 5, 20):
+        ours = NMF(3, init="custom", max_iter=passes, tol=0).fit(X, W=W, H=H)
+        theirs = Peer(3, init="custom", max_iter=passes, tol=0).fit(X, W=W.copy(), H=H.copy())
+        assert ours.reconstruction_err_ <= theirs.reconstruction_err_ * (1 + 1e-3)
+
+
+def test_given_factors_are_refused_or_ignored_in_words():
+    X, _, _ = planted()
+    W, H = random_factors(X, 3)
+    with pytest.warns(RuntimeWarning, match="init='custom'"):
+        ignored = NMF(3, random_state=0).fit(X, W=W, H=H)
+    np.testing.assert_array_equal(ignored.components_, NMF(3, random_state=0).fit(X).components_)
+    model = NMF(3, init="custom")
+    for what, wrong in (("W has shape", {"W": W[1:]}), ("W must be", {"W": -W}), ("H has shape", {"H": H[:2]})):
+        with pytest.raises(ValueError, match=what):
+            model.fit(X, **{"W": W, "H": H, **wrong})
+    with pytest.raises(ValueError, match="both are None"):
+        model.fit(X, W=W)
+    assert NMF(init="custom").fit(X, W=W, H=H).n_components_ == 3
+    assert NMF(3, init="custom").fit(X, H=H.tolist(), W=W.astype(np.float32)).n_components_ == 3  # any precision
+
+
+@pytest.mark.parametrize("beta", [-1, 0, 0.5, 1.5, 2.5, 3, "itakura-saito"])
+def test_any_beta_divergence_is_lowered_as_fast_as_scikit_learn_does(beta):
+    X = planted(n=60, noise=0)[0] + 0.1
+    W, H = random_factors(X, 3)
+    ours = NMF(3, init="custom", beta_loss=beta, max_iter=20, tol=0).fit(X, W=W, H=H)
+    theirs = Peer(3, init="custom", beta_loss=beta, max_iter=20, tol=0, solver="mu").fit(X, W=W.copy(), H=H.copy())
+    assert ours.reconstruction_err_ <= theirs.reconstruction_err_
+    assert (np.diff([s.objective for s in ours.trace_]) < 0).all()
+
+
+@pytest.mark.parametrize("beta", [-1.2, 0.0, 0.2, 1.5, 2.5])
+def test_a_beta_divergence_and_its_slope_are_what_they_are_called(beta):
+    X = planted(n=30, noise=0)[0] + 0.1
+    U = make_parts(random_factors(X, 3)[1].T.copy())
+    z, s = Beta(beta).local(U, Block(X), Effort(2, 0.0), 0.0, 0.0)
+    np.testing.assert_allclose(s.error, _beta_divergence(X, z, U.loads.T, beta), rtol=1e-10)
+
+    def moved(by):
+        loads = U.loads.copy()
+        loads[4, 1] += by
+        return _beta_divergence(X, z, loads.T, beta)
+
+    np.testing.assert_allclose((s.P - s.B)[4, 1], (moved(1e-6) - moved(-1e-6)) / 2e-6, rtol=1e-5)
+
+
+def test_a_beta_divergence_of_sparse_weighted_and_missing_rows():
+    X = planted(n=40, noise=0)[0]
+    model = NMF(3, beta_loss=1.5, random_state=0, init="random", max_iter=20, tol=0)
+    dense = model.fit(X).components_
+    np.testing.assert_allclose(model.fit(sp.csr_array(X)).components_, dense, rtol=1e-9, atol=1e-12)
+    twice = np.concatenate([X, X])
+    np.testing.assert_allclose(model.fit(X, sample_weight=np.full(40, 2.0)).components_, dense, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.fit(twice).components_, dense, rtol=1e-9, atol=1e-12)
+    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    filled = model.fit(holes).inverse_transform(model.transform(holes))
+    assert np.corrcoef(filled[np.isnan(holes)], X[np.isnan(holes)])[0, 1] > 0.9
+
+
+def test_zeros_have_no_divergence_of_negative_order():
+    X = planted()[0]
+    with pytest.raises(ValueError, match=r"contains zeros.*positive beta_loss"):
+        NMF(3, beta_loss=0, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="solver='mu'"):
+        NMF(3, beta_loss=0.5, solver="cd").fit(X)
+
+
+def test_zeros_that_multiplicative_steps_approach_are_shown_as_zeros():
+    U = np.kron(np.eye(3), np.ones(4))
+    X = np.random.default_rng(0).gamma(2.0, 1.0, (30, 3)) * np.eye(3)[np.arange(30) % 3] @ U
+    for kind in ({"solver": "mu"}, KL):
+        model = NMF(3, random_state=0, max_iter=500, tol=1e-9, **kind)
+        Z = model.fit_transform(X)
+        assert not (Z @ model.components_)[X == 0].any()
+        np.testing.assert_allclose(Z @ model.components_, X, rtol=1e-5)
+
+
+def test_a_penalty_that_leaves_nothing_leaves_zeros_whatever_the_solver():
+    X = planted()[0]
+    for solver in ("cd", "mu"):
+        model = NMF(3, alpha_W=50.0, solver=solver, init="random", random_state=0, tol=0, max_iter=200)
+        assert not model.fit_transform(X).any()
+        assert not model.components_.any()
+
+
+def test_amounts_of_new_rows_do_not_depend_on_the_solver():
+    X = planted()[0]
+    model = NMF(3, solver="mu", random_state=0, max_iter=50).fit(X)
+    truth = np.array([nnls(model.components_.T, x)[0] for x in X])
+    np.testing.assert_allclose(model.transform(X), truth, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "k"), [(700, 300, 10), (1, 4000, 30), (3000, 7, 32), (500, 300, 40)])
+def test_products_in_pieces_are_the_products(n, d, k, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    a, b = rng.random((n, d)).astype(dtype), rng.random((d, k)).astype(dtype)
+    z = rng.random((n, k)).astype(dtype)
+    for favoured in (True, False):
+        monkeypatch.setattr(_arithmetic, "favours_small", lambda favoured=favoured: favoured)
+        np.testing.assert_allclose(_arithmetic.times(a, b), a @ b, rtol=1e3 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(_arithmetic.transposed_times(a, z), a.T @ z, rtol=1e3 * np.finfo(dtype).eps)
+
+
+def test_what_has_no_effect_is_taken():
+    X = planted()[0]
+    plain = NMF(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(NMF(3, random_state=0, shuffle=True).fit(X).components_, plain.components_)

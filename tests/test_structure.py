@@ -63,6 +63,7 @@ LOOPS = {
     "linear/_rotations.py:orthomax": "the rotation of one update: a small orthogonal matrix",
     "linear/robust_pca.py:RobustPCA.encode": "one row's z",
     "model/lloyd.py:halves": "two halves of one component, where a start is made of a neighbour's fit",
+    "nonneg/_beta.py:Beta.steps": "one row's z",
     "nonneg/_divergence.py:dense_rows": "one row's z",
     "nonneg/_multiplicative.py:Multiplicative.amounts": "one row's z",
     "selection/clouds.py:clouds": "how many columns there are rows enough for",

@@ -50,6 +50,7 @@ class Checkpoint:
             "parameters": _digest(params),
             "data": loop.source.fingerprint(),
             "weights": "none" if loop.w is None else _digest(loop.w),
+            "first parts": "none" if loop.first is None else _digest(loop.first),
             "blocks": _digest(loop.runs),
             "acceleration": str(settings.acceleration),
         }

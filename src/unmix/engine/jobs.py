@@ -23,8 +23,9 @@ from unmix.engine.runners import Ask, one_blas_thread, runner
 class Job:
     """A fit to be made: a model that knows its shape, weights of the rows, a seed, who watches, first parts if any.
 
-    A fit that will not get below `beat` is given up; None comes back in its place. With `learnt`, what online steps
-    have learnt so far, the fit is one more such step.
+    `last` is the objective of the step that made those first parts, where the fit goes on from another. A fit that will
+    not get below `beat` is given up; None comes back in its place. With `learnt`, what online steps have learnt so far,
+    the fit is one more such step.
     """
 
     model: Any
@@ -32,6 +33,7 @@ class Job:
     seed: int
     watch: Watch = field(default_factory=Watch)
     first: list[Any] | None = None
+    last: float = inf
     beat: float = inf
     learnt: Learnt | None = None
 

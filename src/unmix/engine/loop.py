@@ -55,7 +55,7 @@ class Loop:
     ) -> None:
         self.model, self.work, self.source, self.w = job.model, work, source, job.w
         self.rules, self.seed, self.settings, self.watch = rules, job.seed, settings, job.watch
-        self.first, self.beat, self.samples = job.first, job.beat, samples
+        self.first, self.last, self.beat, self.samples = job.first, job.last, job.beat, samples
         self.online, sizes = self.model.online(), self.model.sizes(self.shape)
         rows = settings.block_rows or sizes.block or layout.block_rows(self.shape)
         batch = self.online.batch if job.learnt is None else None
@@ -166,7 +166,10 @@ class Loop:
 
     def _starts(self, way: Any, handed: list[Any]) -> list[Start]:
         if self.first is not None:
-            return [way.begin(i, tree.settle(U)) for i, U in enumerate(self.first)]
+            starts = [way.begin(i, tree.settle(U)) for i, U in enumerate(self.first)]
+            for s in starts:
+                s.last = self.last
+            return starts
         closed = self.stage.over == "whole" and self.stage.most == 0  # a closed form draws as it has always done
         data, out, what = way.first_data(), [], "solve" if closed else self.purpose("init")
         for i, before in enumerate(handed):
@@ -211,7 +214,9 @@ class Loop:
             s.result, s.message = "solved", f"solved in {steps if self.number else 'closed form'}"
         else:
             s.result, s.message = "max_iter", f"not converged after {steps}"
-            s.unfinished = s.wants_more(self.stage.goal(s.U, s.trace[0].objective))
+            if s.trace:
+                gain = s.objective_before - s.trace[-1].objective
+                s.unfinished = self.stage.unfinished(s.U, s.trace[0].objective, gain)
 
     def _judge(self, way: Any, live: list[Start]) -> list[Start]:
         """The starts that go on after a step; in the last stage those that lag too far behind are dropped."""

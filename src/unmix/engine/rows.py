@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.layout import Run
-from unmix.engine.sources.arrays import csr_of
+from unmix.engine.sources.arrays import csr_of, entries
 
 
 class Rules(NamedTuple):
@@ -99,9 +99,7 @@ def cut(x: Any, i: int, j: int) -> Any:
 
 def without_nan(x: Any) -> Any:
     """CSR rows whose stored NaN are absent entries."""
-    kept = ~np.isnan(x.data)
-    before = np.concatenate([[0], np.cumsum(kept)]).astype(x.indptr.dtype)
-    return csr_of(x.data[kept], x.indices[kept], before[x.indptr], x.shape)
+    return entries(x, ~np.isnan(x.data))
 
 
 def held_columns(x: Any, w: np.ndarray | None) -> np.ndarray:

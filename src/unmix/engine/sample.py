@@ -82,7 +82,7 @@ def distinct(b: Block) -> Block:
     """
     weight = np.ones(b.x.shape[0]) if b.w is None else b.w
     rows = np.flatnonzero(weight > 0)
-    x = b.x[rows]
+    x = b.x if len(rows) == len(weight) else b.x[rows]
     weights = ruler(0, x.shape[1])
     key = x @ weights if sp.issparse(x) else (x * weights).sum(axis=1)
     observed = held(x) if b.absent else None if b.observed is None else b.observed[rows]
@@ -90,14 +90,16 @@ def distinct(b: Block) -> Block:
         more = ruler(1, x.shape[1])
         key = key + (observed @ more if b.absent else (observed * more).sum(axis=1))
     order = np.argsort(key, kind="stable")
-    new = unlike_the_last(x, observed, order)
+    xs, seen = x[order], None if observed is None else observed[order]
+    new = unlike_the_last(xs, seen)
     if (new[1:] & (key[order][1:] == key[order][:-1])).any():  # rounding took unequal rows for equal: look at the cells
         order = np.lexsort([*cells_in_order(x, observed), key])
-        new = unlike_the_last(x, observed, order)
+        xs, seen = x[order], None if observed is None else observed[order]
+        new = unlike_the_last(xs, seen)
     w = np.add.reduceat(weight[rows[order]], np.flatnonzero(new))
-    order = order[new]
-    seen = None if b.absent or observed is None else observed[order]
-    return Block(x[order], None if (w == 1).all() else w, None, seen, absent=b.absent)
+    if not new.all():
+        xs, seen = xs[new], None if seen is None else seen[new]
+    return Block(xs, None if (w == 1).all() else w, None, None if b.absent else seen, absent=b.absent)
 
 
 @lru_cache(maxsize=8)
@@ -113,12 +115,12 @@ def held(x: Any) -> Any:
     return csr_of(np.ones(len(x.data)), x.indices, x.indptr, x.shape)
 
 
-def unlike_the_last(x: Any, observed: Any, order: np.ndarray) -> np.ndarray:
-    """Whether a row differs from the one before it, in this order."""
-    out = np.ones(len(order), bool)
-    out[1:] = unlike(x[order])
+def unlike_the_last(x: Any, observed: Any) -> np.ndarray:
+    """Whether a row differs from the one before it."""
+    out = np.ones(x.shape[0], bool)
+    out[1:] = unlike(x)
     if observed is not None:
-        out[1:] |= unlike(observed[order])
+        out[1:] |= unlike(observed)
     return out
 
 

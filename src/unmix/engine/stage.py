@@ -134,6 +134,14 @@ class Stage:
         """
         return 0.0
 
+    def unfinished(self, U: Any, first: float, gain: float) -> bool:
+        """Whether a stage that ends at `max_iter` should have gone on: by default where a goal was set.
+
+        `gain` is that of its last step, inf where there was but one.
+        """
+        goal = self.goal(U, first)
+        return not goal if isinstance(goal, (bool, np.bool_)) else goal > 0
+
     def hand(self, U: Any, data: Any) -> Any:
         """What the next stage starts from; of the last stage the model's parts.
 

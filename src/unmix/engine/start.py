@@ -32,6 +32,7 @@ class Start:
     U: Any
     stats: Any = None
     trace: list[Step] = field(default_factory=list)
+    last: float = inf  # the objective before its first step, where it goes on from another fit
     result: str = "running"
     message: str = ""
     made_of: Any = None  # statistics from which U was made
@@ -51,7 +52,7 @@ class Start:
     @property
     def objective_before(self) -> float:
         """The objective of the step before the last that counts."""
-        return next((t.objective for t in reversed(self.trace[:-1]) if t.accepted), inf)
+        return next((t.objective for t in reversed(self.trace[:-1]) if t.accepted), self.last)
 
     def has_converged(self, goal: float | bool, improvement: float, plain: bool = True) -> bool:
         """Whether the last step gained too little; only a plain step tells, an extrapolation may gain little by chance.
@@ -63,11 +64,7 @@ class Start:
             return bool(goal)
         self.must_go_on = False
         rounding = max(goal, 1e-10 * abs(self.trace[-1].objective))
-        return len(self.trace) > 1 and plain and -rounding <= improvement <= goal
-
-    def wants_more(self, goal: float | bool) -> bool:
-        """Whether another step is worth it, for all that is known."""
-        return not goal if is_flag(goal) else goal > 0
+        return plain and isfinite(improvement) and -rounding <= improvement <= goal
 
     def is_hopeless(self, best: float) -> bool:
         """Whether a hundred times the last improvement would not reach the best start."""

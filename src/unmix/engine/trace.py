@@ -95,6 +95,11 @@ class Fit(NamedTuple):
         return self.result in FINISHED
 
     @property
+    def objectives(self) -> list[float]:
+        """The objective per row at the parts that each pass over these rows began with, but for dropped ones."""
+        return [] if self.result == "running" else [s.objective for s in self.trace if s.accepted]
+
+    @property
     def weight(self) -> float:
         """Σ w."""
         return self.shape.weight

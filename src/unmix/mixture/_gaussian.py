@@ -6,9 +6,11 @@ travel as upper triangles.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from unmix.engine.block import Block, Local
 from unmix.engine.layout import Shape
@@ -17,13 +19,18 @@ from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.mixture._base import BaseMixture
-from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free
+from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free, shape_of
 from unmix.model.capabilities import Gaussians
 from unmix.model.lloyd import ROUNDS, Lloyd
 
 VARIANCE_FLOOR = 1e-12  # share of the mean square
 FEATURES_ERROR = {"float32": 1e-3, "float64": 1e-10}  # that multiplied-out densities may have: precision × spread
 WEIGHT_FLOOR = 1e-300  # of a component that is joined with another, so that two empty ones have a mean
+RUNNING: dict[str, Any] = {  # what parameters of how a fit runs may be
+    "warm_start": ["boolean"],
+    "verbose": ["verbose"],
+    "verbose_interval": [Interval(Integral, 1, None, closed="left")],
+}
 
 
 class Scratch(NamedTuple):
@@ -111,6 +118,14 @@ class GaussianBase(BaseMixture):
             z = rng.random((len(x), K))
             return np.asarray(z / z.sum(axis=1, keepdims=True))
         return nearest_of(x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())], x)
+
+    def go_on(self, U: Any) -> Any:
+        """The parts of the last fit, where they are as many Gaussians with covariances of this form."""
+        (K, d), kind = U.means.shape, self.covariance_type
+        suits = self.n_components == K and U.covariances.shape == shape_of(kind, K, d)
+        if suits and U.factors.ndim == 2 and K == d > 1:  # tied or diag: factors of matrices are triangular
+            suits = bool(np.tril(U.factors, -1).any()) == (kind == "diag")
+        return U if suits else None
 
     # ---------------------------------------------------------------- covariances
 

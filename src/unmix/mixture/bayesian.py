@@ -37,7 +37,7 @@ from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.maths.dirichlet import divergence, expected_weights
 from unmix.mixture._base import DEAD_SHARE
-from unmix.mixture._gaussian import NO_SCRATCH, GaussianBase, Scratch, nearest, split
+from unmix.mixture._gaussian import NO_SCRATCH, RUNNING, GaussianBase, Scratch, nearest, split
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
 from unmix.model.peer import Peer
 
@@ -86,7 +86,7 @@ class BayesianGaussianMixture(GaussianBase):
     reg_covar : float, default=1e-6
         ε, added to the variances.
     max_iter : int, default=100
-        Maximum number of passes.
+        Maximum number of passes; with 0 the start is the answer.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
@@ -108,6 +108,13 @@ class BayesianGaussianMixture(GaussianBase):
         How many rows the steps of `partial_fit` stand for; by default those seen so far.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of `sample`.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
+        take then do not count.
+    verbose : int, default=0
+        Above 0, print a line for every `verbose_interval` passes.
+    verbose_interval : int, default=10
+        See `verbose`.
 
     Attributes
     ----------
@@ -123,6 +130,8 @@ class BayesianGaussianMixture(GaussianBase):
         The priors that were used.
     lower_bound_ : float
         The bound without the terms of the priors alone: scikit-learn's number.
+    lower_bounds_ : list of float
+        The same at the parts that each pass began with; only passes that counted.
     log_evidence_ : float
         The whole bound: log p(X) is at least this. It may be compared between fits of different K and priors.
     n_active_ : int
@@ -152,10 +161,9 @@ class BayesianGaussianMixture(GaussianBase):
     }
     peer = Peer(
         "sklearn.mixture",
-        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ weight_concentration_ "
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ lower_bounds_ weight_concentration_ "
         "weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ degrees_of_freedom_ "
         "degrees_of_freedom_prior_ covariance_prior_",
-        more=lambda model: {"lower_bounds_": [-s.objective for s in model.trace_ if s.accepted]},
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -163,7 +171,7 @@ class BayesianGaussianMixture(GaussianBase):
         "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "reg_covar": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "weight_concentration_prior_type": [StrOptions({"dirichlet_process", "dirichlet_distribution"})],
@@ -174,6 +182,7 @@ class BayesianGaussianMixture(GaussianBase):
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
         "total_samples": [None, Interval(Real, 0.0, None, closed="neither")],
         "random_state": ["random_state"],
+        **RUNNING,
     }
 
     def __init__(
@@ -194,6 +203,9 @@ class BayesianGaussianMixture(GaussianBase):
         covariance_prior: Any = None,
         total_samples: float | None = None,
         random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -210,6 +222,9 @@ class BayesianGaussianMixture(GaussianBase):
         self.covariance_prior = covariance_prior
         self.total_samples = total_samples
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
 
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or a prior has the wrong shape or values."""
@@ -240,6 +255,17 @@ class BayesianGaussianMixture(GaussianBase):
         covariance = self._covariance(x, w, data) if self.covariance_prior is None else self.covariance_prior
         W0 = np.array(covariance, dtype=np.float64)
         return self._posterior(shift, m0, W0, stats)
+
+    def go_on(self, U: Any) -> Any:
+        """The parts of the last fit, where they suit, with the priors that are given now."""
+        process = self.weight_concentration_prior_type == "dirichlet_process"
+        if super().go_on(U) is None or (U.concentration.ndim == 2) != process:
+            return None
+        if self.mean_prior is not None:
+            U = U._replace(mean_prior=np.asarray(self.mean_prior, dtype=np.float64) - U.shift)
+        if self.covariance_prior is not None:
+            U = U._replace(covariance_prior=np.array(self.covariance_prior, dtype=np.float64))
+        return U
 
     def _covariance(self, x: np.ndarray, w: np.ndarray, sample: Block) -> np.ndarray:
         """Covariance of a sample, unbiased, in the shape of the prior; raised where it is singular."""
@@ -387,6 +413,7 @@ class BayesianGaussianMixture(GaussianBase):
         weights0 = -K * betaln(1.0, alpha0) if process else gammaln(K * alpha0) - K * gammaln(alpha0)
         constant = weights0 + K * (0.5 * d * np.log(beta0) - wishart0) - 0.5 * fit.weight * d * rows.LOG_2PI
         self.lower_bound_ = float(self.log_evidence_ - constant)
+        self.lower_bounds_ = [float(-v * fit.weight - constant) for v in fit.objectives]
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[BayesianGaussianMixture, np.ndarray, Callable[[Any], None]]:

@@ -34,7 +34,17 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.mixture._base import DEAD_SHARE
-from unmix.mixture._gaussian import NO_SCRATCH, WEIGHT_FLOOR, GaussianBase, Scratch, join, nearest, nearest_of, split
+from unmix.mixture._gaussian import (
+    NO_SCRATCH,
+    RUNNING,
+    WEIGHT_FLOOR,
+    GaussianBase,
+    Scratch,
+    join,
+    nearest,
+    nearest_of,
+    split,
+)
 from unmix.mixture.covariances import (
     Stats,
     as_matrices,
@@ -91,7 +101,7 @@ class GaussianMixture(GaussianBase):
     reg_covar : float, default=1e-6
         ε, added to the variances.
     max_iter : int, default=100
-        Maximum number of passes.
+        Maximum number of passes; with 0 the start is the answer.
     n_init : int, default=1
         Starts; the best is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
@@ -107,6 +117,13 @@ class GaussianMixture(GaussianBase):
         What keeps the value of its `*_init` (of covariances: `precisions_init`); EM fits the rest.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of `sample`.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
+        take then do not count.
+    verbose : int, default=0
+        Above 0, print a line for every `verbose_interval` passes.
+    verbose_interval : int, default=10
+        See `verbose`.
 
     Attributes
     ----------
@@ -124,6 +141,8 @@ class GaussianMixture(GaussianBase):
         Whether the stopping rule was met.
     lower_bound_ : float
         Mean log-likelihood of the training rows at the fitted parts.
+    lower_bounds_ : list of float
+        The same at the parts that each pass began with; only passes that counted.
     labels_ : ndarray of int of shape (n,)
         The likeliest component of each training row, where the rows were in memory.
 
@@ -144,7 +163,6 @@ class GaussianMixture(GaussianBase):
     peer = Peer(
         "sklearn.mixture",
         "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_",
-        more=lambda model: {"lower_bounds_": [-s.objective for s in model.trace_ if s.accepted]},
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -152,7 +170,7 @@ class GaussianMixture(GaussianBase):
         "covariance_type": [StrOptions({"full", "tied", "diag", "spherical"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "reg_covar": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "weights_init": ["array-like", None],
@@ -160,6 +178,7 @@ class GaussianMixture(GaussianBase):
         "precisions_init": ["array-like", None],
         "fixed": [tuple, list],
         "random_state": ["random_state"],
+        **RUNNING,
     }
 
     def __init__(
@@ -177,6 +196,9 @@ class GaussianMixture(GaussianBase):
         precisions_init: Any = None,
         fixed: Any = (),
         random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -190,6 +212,9 @@ class GaussianMixture(GaussianBase):
         self.precisions_init = precisions_init
         self.fixed = fixed
         self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
 
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or a first guess has the wrong shape or values."""
@@ -229,15 +254,24 @@ class GaussianMixture(GaussianBase):
         one = np.broadcast_to(unit(kind, d), shape_of(kind, K, d))
         U = self._maximum(Parts(shift, stats.N, np.zeros((K, d)), one, np.zeros(0), quiet(K)), stats, ())
         U = U._replace(events=U.events._replace(resets=np.zeros(K, np.int64)))
-        weights, means, covariances, factors = U.weights, U.means, U.covariances, U.factors
-        if self.weights_init is not None:
-            weights = np.asarray(self.weights_init, dtype=np.float64)
-        if self.means_init is not None:
-            means = np.asarray(self.means_init, dtype=np.float64) - shift
-        if self.precisions_init is not None:
-            factors = factors_of_precisions(kind, np.array(self.precisions_init, dtype=np.float64))
-            covariances = covariances_of_factors(kind, factors)
-        return self._complete(U._replace(weights=weights, means=means, covariances=covariances, factors=factors))
+        return self._with_given(U, tuple(PARAMETERS))
+
+    def _with_given(self, U: Parts, names: Any) -> Parts:
+        """The parts, with what was given of these parameters in its place."""
+        given = {name: getattr(self, PARAMETERS[name]) for name in names}
+        if (weights := given.get("weights")) is not None:
+            U = U._replace(weights=np.asarray(weights, dtype=np.float64))
+        if (means := given.get("means")) is not None:
+            U = U._replace(means=np.asarray(means, dtype=np.float64) - U.shift)
+        if (precisions := given.get("covariances")) is not None:
+            factors = factors_of_precisions(self.covariance_type, np.array(precisions, dtype=np.float64))
+            U = U._replace(factors=factors, covariances=covariances_of_factors(self.covariance_type, factors))
+        return self._complete(U)
+
+    def go_on(self, U: Any) -> Any:
+        """The parts of the last fit, where they suit, with what is held now."""
+        suiting = super().go_on(U)
+        return suiting if suiting is None or not self.fixed else self._with_given(suiting, self.fixed)
 
     def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self._given:
@@ -327,6 +361,7 @@ class GaussianMixture(GaussianBase):
         """Set weights_, means_, covariances_ and their kin."""
         super().publish(fit)
         self.lower_bound_ = -fit.loss / fit.weight
+        self.lower_bounds_ = [-v for v in fit.objectives]
 
     def n_parameters(self) -> int:
         """Free numbers of weights, means and covariances, but for what is fixed."""

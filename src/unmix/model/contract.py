@@ -45,6 +45,7 @@ class Contract(Stage):
     random_state: Any = None
     verbose: int = 0  # above 0: a line is printed
     verbose_interval: int = 1  # for every so many steps
+    warm_start: bool = False  # a fit goes on from the last one
 
     _shape: Shape  # of the data, in a working copy and after a fit
 
@@ -86,6 +87,13 @@ class Contract(Stage):
         None, the default: a neighbour gives no start.
         """
         return None
+
+    def go_on(self, U: Any) -> Any:
+        """First parts of a fit that starts where the last one ended (`warm_start`), from the parts that it found.
+
+        None: those do not suit the parameters of this one, so it starts anew.
+        """
+        return U
 
     def notes(self, U: Any) -> list[str]:
         """What the user should know about these parts: components that were reset, variances at their floor."""

@@ -53,7 +53,7 @@ class Model(
         Why the fit ended: "converged", "solved" (there was a fixed number of steps to make), "max_iter", "nonfinite" or
         "stopped"; "running" after `partial_fit`.
     n_iter_ : int
-        Steps of the last stage, at least 1.
+        Steps of the last stage, at least 1 unless `max_iter` is 0.
     stages_ : list of Ended
         Name, result and trace of the stages before the last.
     n_features_in_ : int
@@ -93,7 +93,7 @@ class Model(
             worker.check(shape)
             settings, watch = get_config(), Callbacks(self, X)
             with watch.watching(settings):
-                (done,) = fit_all([Job(worker, w, self._seed(), watch)], source, settings)
+                (done,) = fit_all([Job(worker, w, self._seed(), watch, *self._warm(worker))], source, settings)
             self._take(done)
         watch.ended(done)
         self._warn(done)
@@ -158,6 +158,14 @@ class Model(
             self._warn_of([note for note in notes if note not in known])
         return self
 
+    def _warm(self, worker: Any) -> tuple[list[Any] | None, float]:
+        """Where a fit goes on from: the last parts, and the last objective; or nothing."""
+        known = self.warm_start and hasattr(self, "_parts_") and self._shape.d == worker.shape.d
+        U = worker.go_on(self._parts_) if known else None
+        if U is None:
+            return None, np.inf
+        return [U], next((s.objective for s in reversed(self.trace_) if s.accepted), np.inf)
+
     def _take(self, done: Fit) -> None:
         """Become what a fit found."""
         self._shape = done.shape
@@ -170,8 +178,8 @@ class Model(
         """Publish the parts under the names that users know, in the precision of the data."""
         before = set(self.__dict__)
         self._parts_, self._dtype_ = fit.U, fit.dtype
-        self.trace_, self.result_, self.n_iter_ = fit.trace, fit.result, max(1, len(fit.trace))
-        self.stages_ = fit.stages
+        self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
+        self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
         self.publish(fit)
         for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
             if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from unmix.engine.block import Block
-from unmix.nonneg._arithmetic import RELAXATION, own_grams, quotient, relaxed, stationarity
+from unmix.nonneg._arithmetic import RELAXATION, own_grams, quotient, relaxed, ridge, stationarity
 from unmix.nonneg._method import FIRST_STRETCH, Effort, Parts, Stats, make_parts
 from unmix.nonneg._squares import SquaredLoss, gradient, last_or_uniform
 
@@ -36,7 +36,7 @@ class Hals(SquaredLoss):
         z = last_or_uniform(U, b, C)
         how = effort.rounds, real(effort.settled), real(0 if b.z is None else U.scratch.stretch)
         if b.observed is None:
-            hals(gram + real(l2) * np.eye(len(gram), dtype=C.dtype), C - real(l1), z, *how)
+            hals(ridge(gram, l2), C - real(l1), z, *how)
         else:
             for rows, G in own_grams(U.loads, b.observed, l2):
                 masked_hals(G, C[rows] - real(l1), z[rows], *how)
@@ -47,7 +47,7 @@ class Hals(SquaredLoss):
         from unmix.kernels.nmf_hals import hals, residual
 
         loads, before = U.loads, U.events.kkt
-        G, complete = s.A + l2 * np.eye(len(s.A)), np.ndim(s.P) == 0
+        G, complete = ridge(s.A, l2), np.ndim(s.P) == 0
         if complete:
             C, size = s.B - l1 if l1 else s.B, float(np.vdot(loads, s.B))
             kkt = residual(G, C, loads) / size if size > 0 else 0.0

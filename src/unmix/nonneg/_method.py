@@ -59,7 +59,9 @@ def make_parts(loads: np.ndarray, scale: float = 1.0, kkt: float = -1.0, stretch
 
 
 class Method(ABC):
-    """A loss with a solver. It has no state; penalties l1 (absolute) and l2 (squared) are in units of the scaled data.
+    """A loss with a solver. It has no state of a fit.
+
+    Penalties l1 (absolute) and l2 (squared) are in units of the scaled data.
 
     Attributes
     ----------
@@ -77,7 +79,7 @@ class Method(ABC):
     warm: ClassVar[Effort] = Effort(3, 0.0)
     exact: ClassVar[Effort] = Effort(2_000, 1e-7)
     zeros_stay: ClassVar[bool] = True
-    levels: ClassVar[tuple[float, float]] = 0.0, np.inf
+    levels: tuple[float, float] = 0.0, np.inf
 
     @abstractmethod
     def cost(self, scale: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +17,7 @@ CANCELLED = 64.0  # the expanded square is not trusted below this many √eps of
 class SquaredLoss(Method):
     """Statistics and error from z; a solver adds `amounts` and `update`."""
 
-    levels: ClassVar[tuple[float, float]] = 1e-151, 1e151
+    levels: tuple[float, float] = 1e-151, 1e151
 
     @abstractmethod
     def amounts(self, U: Parts, b: Block, C: np.ndarray, effort: Effort, l1: float, l2: float) -> np.ndarray:

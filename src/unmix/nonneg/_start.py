@@ -45,10 +45,18 @@ def measured(b: Block, levels: tuple[float, float]) -> Sample:
     return Sample(x / scale if scale != 1 else x, w, b.observed, total / scale, seen, level / scale, scale)
 
 
-def given_loads(components: Any, unit: float | None) -> np.ndarray:
-    """Loads of given components, divided by their unit; None: by their mean."""
-    loads = np.array(np.asarray(components).T, dtype=np.float64, order="C")
-    return loads / (loads.mean() if unit is None else unit)
+def check_given(name: str, value: Any, wanted: tuple[int, int]) -> None:
+    """Refuse first parts or amounts of another shape, and such as no factorisation has."""
+    given = np.asarray(value)
+    if given.shape != wanted:
+        raise ValueError(f"{name} has shape {given.shape}: these data and n_components need {wanted}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+        raise ValueError(f"{name} must be finite, not negative and not all zero")
+
+
+def given_loads(components: Any, unit: float) -> np.ndarray:
+    """Loads of given components, divided by their unit."""
+    return np.array(np.asarray(components).T, dtype=np.float64, order="C") / unit
 
 
 def random_loads(sample: Sample, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -24,15 +24,16 @@ is blended as B is, each batch at the parts that it met.
 Data far from one are divided by `Parts.scale`, and the penalties with them: float32 would not hold the squares.
 
 A loss with its solver is a `Method` in a file of its own: `_hals`, `_multiplicative` (the squared error by U ← U B/P
-alone), `_divergence`. All go further than the minimum of their bounds where that is safe, since alternating steps
-zigzag.
+alone), `_divergence`, `_beta` (other β-divergences). The first three go further than the minimum of their bounds where
+that is safe, since alternating steps zigzag.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -44,16 +45,25 @@ from unmix.engine.trace import Fit
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
 from unmix.model.peer import Peer
-from unmix.nonneg._arithmetic import rescaled
+from unmix.nonneg._arithmetic import cleared, rescaled
+from unmix.nonneg._beta import Beta
 from unmix.nonneg._divergence import Divergence
 from unmix.nonneg._hals import Hals
 from unmix.nonneg._method import Method, Parts, Stats, make_parts
 from unmix.nonneg._multiplicative import Multiplicative
-from unmix.nonneg._start import given_loads, measured, random_loads, svd_loads, without_zeros
+from unmix.nonneg._start import check_given, given_loads, measured, random_loads, svd_loads, without_zeros
 
 HALS, MULTIPLICATIVE, DIVERGENCE = Hals(), Multiplicative(), Divergence()
 PENALTY_CEILING = 1e30  # a penalty that leaves nothing of data of ordinary magnitude
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
+LOSSES: dict[Any, float] = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}  # by β
+
+
+class Given(NamedTuple):
+    """The z and the parts that one fit starts from."""
+
+    W: Any
+    H: Any
 
 
 class NMF(Reconstructs, Model):
@@ -68,14 +78,15 @@ class NMF(Reconstructs, Model):
         of features.
     init : {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"} or None, default=None
         The first parts: random ones; those of a non-negative double SVD of a sample of the rows with zeros kept, filled
-        with the mean, or filled with small random values; `components_init`. None is "nndsvda" where
-        n_components <= min(n, d) and there is one start, else "random". Only the parts have a start: z is solved from
-        them, where scikit-learn also starts from a given W.
+        with the mean, or filled with small random values; `components_init`, or the H that `fit` is given. None is
+        "nndsvda" where n_components <= min(n, d) and there is one start, else "random". Only the parts have a start,
+        from which z is solved, unless `fit` is given a W as well.
     solver : {"auto", "hals", "cd", "mu"}, default="auto"
         Coordinate descent ("hals", also under scikit-learn's name "cd"; squared error only) or multiplicative updates.
-        "auto" is "hals" for the squared error and "mu" for Kullback–Leibler.
-    beta_loss : {"frobenius", "kullback-leibler"} or {2, 1}, default="frobenius"
-        What is minimised.
+        "auto" is "hals" for the squared error and "mu" for other losses.
+    beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}, default="frobenius"
+        What is minimised: the β-divergence; the names are those of β = 2, 1 and 0. Where β ≤ 0, X may hold no zeros.
+        Others than 2 and 1 are slower, and make CSR rows dense, some at a time.
     tol : float, default=1e-4
         The fit has converged when a pass improves the objective by no more than tol times a tenth of the first one.
     max_iter : int, default=200
@@ -90,6 +101,10 @@ class NMF(Reconstructs, Model):
         Strength of the penalties on z (times the number of features) and on the parts (times the number of rows).
     l1_ratio : float, default=0.0
         Share of the penalties that is absolute rather than squared.
+    verbose : int, default=0
+        Above 0, print a line for each pass.
+    shuffle : bool, default=False
+        No effect here: coordinates are taken in order, and the answer does not depend on it.
 
     Attributes
     ----------
@@ -131,12 +146,13 @@ class NMF(Reconstructs, Model):
         "components_ n_components_ reconstruction_err_",
         params=lambda model: {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"},
     )
+    given: Given | None = None  # while a fit runs that was given first z or parts
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
         "init": [StrOptions(STARTS), None],
         "solver": [StrOptions({"auto", "hals", "cd", "mu"})],
-        "beta_loss": [StrOptions({"frobenius", "kullback-leibler"}), Interval(Integral, 1, 2, closed="both")],
+        "beta_loss": [StrOptions(set(LOSSES)), Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -145,6 +161,8 @@ class NMF(Reconstructs, Model):
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "verbose": ["verbose"],
+        "shuffle": ["boolean"],
     }
 
     def __init__(
@@ -153,7 +171,7 @@ class NMF(Reconstructs, Model):
         *,
         init: str | None = None,
         solver: str = "auto",
-        beta_loss: str | int = "frobenius",
+        beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
         max_iter: int = 200,
         n_init: int = 1,
@@ -162,6 +180,8 @@ class NMF(Reconstructs, Model):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
+        verbose: int = 0,
+        shuffle: bool = False,
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -175,24 +195,31 @@ class NMF(Reconstructs, Model):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.verbose = verbose
+        self.shuffle = shuffle
 
     # ---------------------------------------------------------------- what the hyper-parameters mean
 
     @property
-    def _kl(self) -> bool:
-        return self.beta_loss in ("kullback-leibler", 1)
+    def _beta(self) -> float:
+        return float(LOSSES.get(self.beta_loss, self.beta_loss))
 
     @property
     def _method(self) -> Method:
         """The equations of the loss and the solver that were asked for."""
-        if self._kl:
-            return DIVERGENCE
-        return MULTIPLICATIVE if self.solver == "mu" else HALS
+        if self._beta == 2:
+            return MULTIPLICATIVE if self.solver == "mu" else HALS
+        return DIVERGENCE if self._beta == 1 else Beta(self._beta)
+
+    @property
+    def _parts_given(self) -> Any:
+        """First parts of the user's."""
+        return self.components_init if self.given is None or self.given.H is None else self.given.H
 
     def _size(self, d: int) -> int:
         """Number of parts for d features."""
-        if self.n_components == "auto" and self.components_init is not None:
-            return len(self.components_init)
+        if self.n_components == "auto" and self._parts_given is not None:
+            return len(self._parts_given)
         return d if self.n_components in ("auto", None) else int(self.n_components)  # type: ignore[arg-type]
 
     @property
@@ -208,16 +235,24 @@ class NMF(Reconstructs, Model):
         top = PENALTY_CEILING
         return min(z * l1, top), min(z * l2, top), min(u * l1, top), min(u * l2, top)
 
+    def _loads(self, U: Parts) -> np.ndarray:
+        """The loads, zero where the solver leaves a little for them to grow from."""
+        return cleared(U.loads, axis=0) if self._method.zeros_stay else U.loads
+
     def _shown(self, U: Parts) -> np.ndarray:
         """What the loads are multiplied by for users: where the scale is free, so that each part sums to one."""
         total = U.loads.sum(axis=0)
         root = np.full_like(total, np.sqrt(U.scale))
         return np.divide(1, total, out=root, where=total > 0) if self._free else root
 
+    def _unit(self, scale: float) -> float:
+        """What given parts are divided by: where their scale is free, their mean."""
+        return float(np.mean(self._parts_given) if self._free else np.sqrt(scale))
+
     def check(self, shape: Shape) -> None:
         """Refuse combinations of parameters that make no sense."""
         k, init = self._size(shape.d), self.init
-        if self._kl and self.solver in ("hals", "cd"):
+        if self._beta != 2 and self.solver in ("hals", "cd"):
             raise ValueError(
                 f"solver={self.solver!r} minimises the squared error only, not beta_loss={self.beta_loss!r}: "
                 "use solver='mu'"
@@ -228,15 +263,14 @@ class NMF(Reconstructs, Model):
                 "try fewer components, or init='random'"
             )
         if init == "custom":
-            if self.components_init is None:
-                raise ValueError("init='custom' starts from components_init, which is None: give an array of parts")
-            given = np.asarray(self.components_init)
-            if given.shape != (k, shape.d):
+            if self._parts_given is None:
                 raise ValueError(
-                    f"components_init has shape {given.shape}: these data and n_components need {(k, shape.d)}"
+                    "init='custom' starts from components_init, or from the H that fit is given, and both are None: "
+                    "give an array of parts"
                 )
-            if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
-                raise ValueError("components_init must be finite, not negative and not all zero")
+            check_given("components_init or H", self._parts_given, (k, shape.d))
+            if self.given is not None and self.given.W is not None:
+                check_given("W", self.given.W, (shape.n, k))
 
     def sizes(self, shape: Shape) -> Sizes:
         """For CSR, enough rows that a column has some 32 nonzeros: adding up (d, k) statistics then costs little."""
@@ -258,7 +292,7 @@ class NMF(Reconstructs, Model):
         if kind is None:
             kind = "nndsvda" if k <= min(rows.x.shape) and self.n_init == 1 else "random"
         if kind == "custom":
-            loads = given_loads(self.components_init, None if self._free else np.sqrt(rows.scale))
+            loads = given_loads(self._parts_given, self._unit(rows.scale))
         elif kind == "random":
             loads = random_loads(rows, k, rng)
         else:
@@ -280,6 +314,9 @@ class NMF(Reconstructs, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Work on z from where the last pass left it."""
         method, (l1, l2, u1, u2) = self._method, self._penalties(U)
+        if b.z is None and U.events.kkt < 0 and self.given is not None and self.given.W is not None:
+            W = self.given.W[b.start : b.start + b.x.shape[0]]
+            b = b._replace(z=np.asarray(W * (self._unit(U.scale) / U.scale), dtype=b.x.dtype, order="C"))
         effort = method.warm if b.z is not None else method.first if U.events.kkt < 0 else method.cold
         z, s = method.local(U, rescaled(b, U.scale), effort, l1, l2)
         loss = s.error + l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
@@ -296,17 +333,67 @@ class NMF(Reconstructs, Model):
         """Solve z to the end, and count it in the parts that users see."""
         method, (l1, l2, _, _) = self._method, self._penalties(U)
         z = method.solve(U, rescaled(b, U.scale), method.exact, l1, l2)
-        return z * (b.x.dtype.type(U.scale) / self._shown(U))
+        Z = z * (b.x.dtype.type(U.scale) / self._shown(U))
+        return cleared(Z, axis=1) if method.zeros_stay else Z
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U."""
-        return (z * self._shown(U)) @ U.loads.T
+        return (z * self._shown(U)) @ self._loads(U).T
 
-    # ---------------------------------------------------------------- what users see
+    # ---------------------------------------------------------------- what users call and see
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, W: Any = None, H: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for other models: anything with rows; ignored; how many times each row counts.
+        W : array of shape (n, k), optional
+            Where init="custom", the amounts that each row starts from.
+        H : array of shape (k, d), optional
+            Where init="custom", the first parts, in place of `components_init`.
+
+        Returns
+        -------
+        self
+        """
+        if (W is not None or H is not None) and self.init != "custom":
+            warnings.warn(
+                f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=2
+            )
+            W = H = None
+        self.given = Given(*(None if a is None else np.asarray(a) for a in (W, H)))
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self.given
+
+    def fit_transform(  # type: ignore[override]  # W and H stand where scikit-learn has them
+        self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Fit the model and return the amounts of the parts in each row, as `fit` and then `transform` do.
+
+        Parameters
+        ----------
+        X, y, W, H, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, k)
+        """
+        return np.asarray(self.fit(X, y, sample_weight, W=W, H=H).transform(X))
+
+    def at(self, shape: Shape) -> Any:
+        """A working copy, with the first z and parts of this fit."""
+        copy = super().at(shape)
+        copy.given = self.given
+        return copy
 
     def publish(self, fit: Fit) -> None:
         """Parts under scikit-learn's names."""
-        self.components_ = np.ascontiguousarray((fit.U.loads * self._shown(fit.U)).T)
+        self.components_ = np.ascontiguousarray((self._loads(fit.U) * self._shown(fit.U)).T)
         self.n_components_ = len(self.components_)
         self.reconstruction_err_ = float(np.sqrt(self._method.cost(fit.U.scale)) * np.sqrt(2 * fit.stats.error))
         self.kkt_residual_ = float(fit.U.events.kkt)

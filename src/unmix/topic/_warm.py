@@ -78,7 +78,7 @@ class Warm(Stage):
         per_word = x.nnz / x.shape[1]  # a step should cost less for λ than for its documents
         n_batches = int(np.clip(len(order) / PER_STEP, 1, max(8.0, per_word)))
         V, K = x.shape[1], len(self.alpha)
-        enough = not self.hasty or tokens.sum() >= TOKENS_PER_NUMBER * V * K
+        enough = not self.hasty or w @ tokens >= TOKENS_PER_NUMBER * V * K
         beta = np.zeros((V, -(-K // 8) * 8), np.float32)
         words = np.empty((PIECES, *beta.shape), np.float32)
         return Sample(x, tokens, w, mass, unit, order, seeds, n_batches, enough, (beta, words))

@@ -73,17 +73,19 @@ class LatentDirichletAllocation(Completes, Model):
     n_components : int, default=10
         Number of topics K.
     doc_topic_prior : float, array of shape (K,) or "auto", optional
-        α, at least 1e-8. By default 1/K; "auto" starts there and learns one α for each topic, at least 1e-5.
+        α; what is below 1e-8 counts as 1e-8. By default 1/K; "auto" starts there and learns one α for each topic, at
+        least 1e-5.
     topic_word_prior : float or "auto", optional
-        η, at least 1e-8. By default 1/K; "auto" starts there and learns it.
+        η; what is below 1e-8 counts as 1e-8. By default 1/K; "auto" starts there and learns it.
     learning_method : {"batch", "online"}, default="batch"
         Whether λ is updated after each pass or after each `batch_size` documents.
-    learning_decay : float in (0.5, 1], default=0.7
-        κ of the online rate ρ_t = (learning_offset + t)^−κ, t = 1, 2, …
+    learning_decay : float in [0, 1], default=0.7
+        κ of the online rate ρ_t = (learning_offset + t)^−κ, t = 1, 2, … Steps converge where it is above 0.5.
     learning_offset : float ≥ 1, default=10
         Makes early online steps smaller.
     max_iter : int, default=10
-        Passes.
+        Passes. A warning says where the last one still lowered the perplexity by more than `perp_tol`. With 0 the start
+        is the answer.
     batch_size : int, default=128
         Documents in an online step. Where X has no more than that, a pass is one step, which replaces λ: ρ is then 1.
     evaluate_every : int, default=-1
@@ -96,11 +98,11 @@ class LatentDirichletAllocation(Completes, Model):
     mean_change_tol : float, default=1e-3
         A document is done when a sweep changes its γ by less, on average over topics.
     max_doc_update_iter : int, default=100
-        Maximum number of sweeps over a document that starts anew.
+        Maximum number of sweeps over a document that starts anew; at least one is made.
     n_jobs : int, optional
-        Taken for compatibility: `unmix.config(n_jobs=…)` says how many threads there are.
+        No effect here: `unmix.config(n_jobs=…)` says how many threads there are, and the answer does not depend on it.
     verbose : int, default=0
-        Taken for compatibility: `unmix.config(progress=True)` shows progress.
+        Above 0, print a line for each pass.
     components_init : array of shape (K, V), optional
         λ to start from; what is below 1e-8 counts as 1e-8.
     random_state : int, RandomState or None, default=None
@@ -155,20 +157,20 @@ class LatentDirichletAllocation(Completes, Model):
         "doc_topic_prior": [
             None,
             StrOptions({"auto"}),
-            Interval(Real, PSEUDO_COUNT_FLOOR, None, closed="left"),
+            Interval(Real, 0, None, closed="left"),
             "array-like",
         ],
-        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, PSEUDO_COUNT_FLOOR, None, closed="left")],
+        "topic_word_prior": [None, StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "learning_method": [StrOptions({"batch", "online"})],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
+        "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "evaluate_every": [Interval(Integral, None, None, closed="neither")],
         "total_samples": [Interval(Real, 0, None, closed="neither")],
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
-        "max_doc_update_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
         "components_init": [None, "array-like"],
@@ -222,10 +224,9 @@ class LatentDirichletAllocation(Completes, Model):
         alpha = self.doc_topic_prior
         if not (alpha is None or isinstance(alpha, (str, Real))):
             given = np.asarray(alpha, dtype=np.float64)
-            if given.shape != (K,) or not (given >= PSEUDO_COUNT_FLOOR).all():
+            if given.shape != (K,) or not (given >= 0).all():
                 raise ValueError(
-                    f"doc_topic_prior={alpha!r}: give a number of at least {PSEUDO_COUNT_FLOOR:g}, or {K} of them, "
-                    "one per topic"
+                    f"doc_topic_prior={alpha!r}: give a number of at least 0, or {K} of them, one per topic"
                 )
         if self.components_init is not None:
             start = np.asarray(self.components_init, dtype=np.float64)
@@ -249,7 +250,12 @@ class LatentDirichletAllocation(Completes, Model):
         """α and η as given, or 1/K."""
         K, priors = self.n_components, (self.doc_topic_prior, self.topic_word_prior)
         alpha, eta = (1.0 / K if p is None or isinstance(p, str) else p for p in priors)
-        return np.broadcast_to(np.asarray(alpha, dtype=np.float64), (K,)).copy(), float(eta)
+        alpha = np.maximum(np.asarray(alpha, dtype=np.float64), PSEUDO_COUNT_FLOOR)
+        return np.broadcast_to(alpha, (K,)).copy(), max(float(eta), PSEUDO_COUNT_FLOOR)
+
+    @property
+    def _sweeps(self) -> int:
+        return max(1, self.max_doc_update_iter)
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The topics of a fit, the one of most words cut in two at random."""
@@ -265,7 +271,7 @@ class LatentDirichletAllocation(Completes, Model):
         """γ of the documents, from that of the last pass where there is one and λ is updated once a pass."""
         if self.learning_method == "online":
             b = b._replace(z=None)
-        sweeps = self.max_doc_update_iter
+        sweeps = self._sweeps
         gamma, stats, bounds = self._solve(U, b, sweeps if b.z is None else min(sweeps, WARM_SWEEPS), True)
         return Local(gamma.astype(b.x.dtype, copy=False), stats, -b.sum(bounds))
 
@@ -325,8 +331,14 @@ class LatentDirichletAllocation(Completes, Model):
 
         That is tokens per document over P.
         """
-        if self.evaluate_every <= 0:
-            return 0.0
+        return self._worth(U, first) if self.evaluate_every > 0 else 0.0
+
+    def unfinished(self, U: Parts, first: float, gain: float) -> bool:
+        """Where the last pass still lowered the perplexity by more than `perp_tol`."""
+        return gain > self._worth(U, first)
+
+    def _worth(self, U: Parts, first: float) -> float:
+        """The gain of the bound that lowers the perplexity by `perp_tol`."""
         tokens = max((U.weight.sum() - U.eta * U.weight.size) / self.shape.weight, PSEUDO_COUNT_FLOOR)
         return self.perp_tol * float(tokens * np.exp(-first / tokens))
 
@@ -365,7 +377,7 @@ class LatentDirichletAllocation(Completes, Model):
 
     def pseudo_counts(self, U: Parts, b: Block) -> np.ndarray:
         """γ of new documents."""
-        return self._solve(U, b._replace(z=None), self.max_doc_update_iter, False)[0].astype(b.x.dtype, copy=False)
+        return self._solve(U, b._replace(z=None), self._sweeps, False)[0].astype(b.x.dtype, copy=False)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Probabilities of the words, E[θ] E[β]."""
@@ -373,7 +385,7 @@ class LatentDirichletAllocation(Completes, Model):
 
     def bound(self, U: Parts, b: Block) -> np.ndarray:
         """Of each document the bound on log p(x | λ) and the number of tokens."""
-        bounds = self._solve(U, b._replace(z=None), self.max_doc_update_iter, False)[2]
+        bounds = self._solve(U, b._replace(z=None), self._sweeps, False)[2]
         return np.column_stack([bounds, np.asarray(b.x.sum(axis=1), dtype=np.float64).ravel()])
 
     def completion(self, U: Parts, b: Block) -> np.ndarray:

@@ -96,8 +96,8 @@ class Slabs(Sequential):
 class Csr(Source):
     """A sparse matrix as CSR; rows are views of its arrays. Other formats are converted once.
 
-    Explicit zeros are kept. Entries for the same cell are added up, as SciPy does, unless absent entries were not
-    observed: the sum of two ratings is not a rating.
+    Explicit zeros say nothing and are dropped, unless absent entries were not observed: then they are values. Entries
+    for the same cell are added up, as SciPy does, but not then: the sum of two ratings is not a rating.
     """
 
     kind = "csr"
@@ -120,7 +120,7 @@ class Csr(Source):
             csr.sum_duplicates()
             lost -= csr.nnz
         self.doubt = doubt(x, lost)
-        self.x, self.names = csr, None
+        self.given, self.x, self.names = csr, without_zeros(csr), None
         self.n, self.d = csr.shape
         check_shape(self.n, self.d, path)
         self.dtype = float_type([csr.dtype])
@@ -134,7 +134,10 @@ class Csr(Source):
         """The same rows; refused where the matrix does not tell what was observed."""
         if absent == "unobserved" and self.doubt:
             raise ValueError(f"X cannot be read with absent='unobserved': {self.doubt}")
-        return super().reading(absent)
+        out: Any = super().reading(absent)
+        if out is not self:
+            out.x = self.given if absent == "unobserved" else without_zeros(self.given)
+        return out
 
     def _read(self, start: int, stop: int) -> Any:
         ptr = self.x.indptr[start : stop + 1]
@@ -180,6 +183,18 @@ def csr_of(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tup
     out.data, out.indices, out.indptr = data, indices, indptr  # the constructor would copy slices of large arrays
     out.has_sorted_indices = out.has_canonical_format = True
     return out
+
+
+def entries(x: Any, kept: np.ndarray) -> Any:
+    """CSR rows with only those of their entries for which `kept` is True."""
+    before = np.concatenate([[0], np.cumsum(kept)]).astype(x.indptr.dtype)
+    return csr_of(x.data[kept], x.indices[kept], before[x.indptr], x.shape)
+
+
+def without_zeros(x: Any) -> Any:
+    """CSR rows without explicit zeros: the same array where there are none."""
+    kept = x.data != 0
+    return x if kept.all() else entries(x, kept)
 
 
 def check_array(x: Any, path: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from unmix.engine.sources.arrays import check_kind
+from unmix.engine.sources.arrays import check_kind, without_zeros
 from unmix.engine.sources.arrow import frame_names
 from unmix.engine.sources.base import PIECE, Columns, Sequential, Source, check_shape, choose, float_type, not_a_number
 
@@ -40,16 +40,20 @@ class Lazy(Sequential):
         check_shape(self.n, self.d)
         self.sparse, self.names = sp.issparse(collection._meta), names
         self.dtype = float_type([collection.dtype])
-        self.collection = collection if collection.dtype == self.dtype else collection.astype(self.dtype)
+        self.given = collection if collection.dtype == self.dtype else collection.astype(self.dtype)
+        self.collection = self._by(chunk_values) if self.sparse else self.given
         self.edges = [0, *accumulate(int(c) for c in collection.chunks[0])]
 
     def reading(self, absent: str) -> Source:
         """The same rows; chunks that do not tell what was observed are refused when they are computed."""
         out = super().reading(absent)
-        if out is not self and absent == "unobserved":
-            x = self.collection
-            out.collection = x.map_blocks(chunk_entries, dtype=x.dtype, meta=x._meta)  # type: ignore[attr-defined]
+        if out is not self:
+            out.collection = self._by(chunk_entries if absent == "unobserved" else chunk_values)  # type: ignore[attr-defined]
         return out
+
+    def _by(self, f: Any) -> Any:
+        """The collection, each chunk as a function makes it."""
+        return self.given.map_blocks(f, dtype=self.given.dtype, meta=self.given._meta)
 
     def _read(self, start: int, stop: int) -> Any:
         return self._rows([self.collection[start:stop].compute()], start)
@@ -111,6 +115,11 @@ def dask_frame(x: Any, columns: Columns | None) -> Lazy:
         if k
     ]
     return Lazy(da.concatenate(parts), names)
+
+
+def chunk_values(x: Any) -> Any:
+    """One sparse chunk as CSR without explicit zeros."""
+    return without_zeros(sp.csr_array(x))
 
 
 def chunk_entries(x: Any, block_info: Any = None) -> Any:

@@ -23,7 +23,7 @@ class Triples(Csr):
 
     def __init__(self, x: Any, rows: np.ndarray, columns: np.ndarray, named: bool) -> None:
         super().__init__(x)
-        self.absent = "unobserved"
+        self.absent, self.x = "unobserved", self.given
         self.rows, self.columns = rows, columns
         self.names = [str(c) for c in columns] if named else None
 
