@@ -104,7 +104,8 @@ def read(path: str | os.PathLike[str], own: str = "unmix") -> Any:
 
 def _entries(f: IO[bytes]) -> tuple[bytes, list[np.ndarray | None]]:
     """The text and the arrays of a zip, entry after entry as `write` wrote them."""
-    size, text, arrays = os.fstat(f.fileno()).st_size, b"", []
+    size, text = os.fstat(f.fileno()).st_size, b""
+    arrays: list[np.ndarray | None] = []
     while (mark := f.read(4)) == LOCAL:
         name = f"{len(arrays)}.npy" if text else "content.json"
         length, crc = _entry(f, name, size)
@@ -153,7 +154,7 @@ def _array(f: IO[bytes], length: int) -> tuple[np.ndarray, int]:
     if count * dtype.itemsize != length - len(start) - len(text):
         raise PackError(f"an array of shape {shape} and type {dtype} does not take {length} bytes")
     flat = np.fromfile(f, dtype, count)
-    crc = zlib.crc32(flat.view(np.uint8), zlib.crc32(text, zlib.crc32(start)))
+    crc = zlib.crc32(flat.view(np.uint8).data, zlib.crc32(text, zlib.crc32(start)))
     return flat.reshape(shape, order="F" if found[2] == "True" else "C"), crc
 
 

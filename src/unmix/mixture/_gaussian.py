@@ -6,7 +6,7 @@ travel as upper triangles.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from unmix.engine.sample import centre_of
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
+from unmix.maths.arrays import Array
 from unmix.mixture._base import BaseMixture, in_range
-from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free
+from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free, shape_of
 from unmix.model.capabilities import Gaussians
 from unmix.model.lloyd import ROUNDS, Lloyd
 
@@ -29,8 +30,8 @@ WEIGHT_FLOOR = 1e-300  # of a component that is joined with another, so that two
 class Scratch(NamedTuple):
     """What follows from the parameters and saves time: natural parameters, and how far their terms exceed their sum."""
 
-    natural: np.ndarray
-    spread: np.ndarray
+    natural: Annotated[np.ndarray, Array("natural")]
+    spread: Annotated[np.ndarray, Array(low=0.0)]
 
 
 NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
@@ -38,6 +39,12 @@ NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
 
 class GaussianBase(BaseMixture):
     """Parts have at least shift, weights, means, covariances, factors, events.floored and scratch."""
+
+    weights_: Annotated[np.ndarray, Array("k", low=0.0)]
+    means_: Annotated[np.ndarray, Array("k d")]
+    covariances_: Annotated[np.ndarray, Array("covariances")]
+    precisions_cholesky_: Annotated[np.ndarray, Array("covariances")]
+    precisions_: Annotated[np.ndarray, Array("covariances")]
 
     covariance_type: str
     reg_covar: float
@@ -69,6 +76,14 @@ class GaussianBase(BaseMixture):
         if b.observed is None and narrow and error <= FEATURES_ERROR[b.x.dtype.name]:
             return rows.by_features(G, b.x, U.shift, b.w, collect)
         return rows.by_components(G, b.x, U.shift, b.w, b.observed, collect)
+
+    def names(self) -> dict[str, Any]:
+        """The shapes that depend on the covariance type, for descriptions."""
+        kind, K, d = self.covariance_type, self.n_components, self.shape.d
+        triangle = d * (d + 1) // 2
+        quadratic = {"full": triangle, "tied": 0, "diag": d, "spherical": 1}[kind]
+        moments = {"full": (K, triangle), "tied": (triangle,), "diag": (K, d), "spherical": (K,)}[kind]
+        return {"k": K, "covariances": shape_of(kind, K, d), "moments": moments, "natural": (K, 1 + d + quadratic)}
 
     # ---------------------------------------------------------------- the start
 
