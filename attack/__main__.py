@@ -13,7 +13,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the attacks one after the other and print a table; 1 if anything was found."""
     parser = argparse.ArgumentParser(prog="python -m attack", description="Attack the library until the time is over.")
     parser.add_argument("--minutes", type=float, default=15.0, help="for all attacks together")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="by default another one every time")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="by default another every time")
     parser.add_argument("--only", nargs="*", choices=sorted(attacks()), help="some of the attacks")
     asked = parser.parse_args(arguments)
     chosen = {name: attack for name, attack in attacks().items() if not asked.only or name in asked.only}

@@ -19,10 +19,10 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy is loaded: children are forked, and threads are not
 
-import numpy as np
+import numpy as np  # noqa: E402
 
-import unmix
-from unmix.engine.checkpoint import identity
+import unmix  # noqa: E402
+from unmix.engine.checkpoint import identity  # noqa: E402
 
 LONG_AGO = 120.0  # seconds without an answer: it hangs
 CONTEXT = multiprocessing.get_context("forkserver")

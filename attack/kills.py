@@ -12,7 +12,7 @@ import numpy as np
 import unmix
 from attack.harness import Child, Report, Slow, digest, example, names
 
-SHARE = 5.0
+SHARE = 2.0
 STEP = 0.01  # seconds that a step takes at least
 JOBS = (1, 3)
 

@@ -103,11 +103,12 @@ class Checkpoint:
             return None
         with self._refusing():
             saved = pack.read(self.path, own=type(loop.model).__module__)
-        if not (isinstance(saved, dict) and saved.keys() == {"belongs", *State._fields}):
+        known = isinstance(saved, dict) and saved.keys() == {"belongs", *State._fields}
+        if not known or not isinstance(saved["belongs"], dict):
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is a file of unmix, but not a checkpoint: name another file"
             )
-        wrong = [k for k, v in self.belongs.items() if dict(saved["belongs"]).get(k) != v]
+        wrong = [k for k, v in self.belongs.items() if saved["belongs"].get(k) != v]
         if wrong:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} belongs to another fit (other {' and '.join(wrong)}): "
