@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from attack.harness import Child, Report, example, names
+from attack.harness import Child, Report, example, names, spoken
 from unmix.engine import tree
 
 SHARE = 2.0
@@ -102,7 +102,7 @@ def use(name: str, kind: str, seed: int, fitted: bool) -> str:
         model = known(name) if fitted else model.fit(rows)
         z = model.transform(rows)
     except (ValueError, TypeError) as e:
-        return "" if len(str(e).split()) > 3 else f"an error without a sentence: {e!r}"
+        return "" if spoken(e) else f"a raw error: {e!r}"
     except Exception as e:
         return f"{type(e).__name__}: {str(e)[:150]}"
     if not tree.finite(model._parts_):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import unmix
-from attack.harness import CONTEXT, Child, Report, example, names
+from attack.harness import CONTEXT, Child, Report, example, names, spoken
 from attack.mutations import KINDS, WEIGHTS
 from unmix.io.pack import PackError
 
@@ -83,7 +83,7 @@ def use(name: str, checkpoint: bool, path: str) -> str:
     try:
         z = np.asarray(model.transform(X[:20]))
     except ValueError as e:  # of other parameters: a model of columns that these rows do not have
-        return "used" if len(str(e)) > 20 else f"an error without a sentence: {e!r}"
+        return "used" if spoken(e) else f"a raw error: {e!r}"
     return "used" if np.isfinite(z).all() else "not finite"
 
 

@@ -63,6 +63,12 @@ def digest(model: Any) -> int:
     return zlib.crc32(b"\0".join(identity((state, [s.objective for s in model.trace_]))))
 
 
+def spoken(error: Exception) -> bool:
+    """Whether an error was raised on purpose, in a sentence: not by arithmetic that was given the wrong arrays."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (last.line or "").startswith("raise") and len(str(error).split()) > 3
+
+
 @dataclass
 class Report:
     """What an attack tried and found."""

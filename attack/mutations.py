@@ -36,7 +36,7 @@ def zipped(entries: Entries, deflate: str = "") -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
         for name, data in entries.items():
-            z.writestr(name, data, zipfile.ZIP_DEFLATED if name == deflate else zipfile.ZIP_STORED)
+            z.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED if name == deflate else zipfile.ZIP_STORED)
     return out.getvalue()
 
 
@@ -133,6 +133,7 @@ def header(data: bytes, rng: np.random.Generator) -> bytes:
     return zipped(entries)
 
 
+@np.errstate(all="ignore")
 def variants(a: np.ndarray) -> dict[str, np.ndarray]:
     """An array with something wrong: its shape, its type, or its values."""
     out = {"another type": a.astype(np.complex128), "half precision": a.astype(np.float16), "texts": a.astype("U3"),

@@ -56,10 +56,10 @@ class Entry:
 
 
 class History(NamedTuple):
-    """What an accelerator has seen: s numbers of each of its last steps."""
+    """What an accelerator has seen: the statistics of its last steps."""
 
-    points: Annotated[np.ndarray, Array("a s")]
-    images: Annotated[np.ndarray, Array("a s")]
+    points: Annotated[np.ndarray, Array("seen")]
+    images: Annotated[np.ndarray, Array("seen")]
     flags: Annotated[np.ndarray, Array("5")]
 
 
@@ -169,8 +169,8 @@ class Checkpoint:
             raise pack.PackError(f"{where}.U is not finite")
         if history is not None:
             size = 0 if s.stats is None else sum(np.size(v) for v in tree.leaves(s.stats))
-            if len(history["points"]):  # without steps there is nothing to have a size
-                conform(History(**history), History, {"s": size}, f"{where}.accelerator")
+            steps = len(history["points"])
+            conform(History(**history), History, {"seen": (steps, size) if steps else (0,)}, f"{where}.accelerator")
             s.accelerator = Accelerator()
             s.accelerator.restore(history)
         if z is not None:

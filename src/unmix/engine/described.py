@@ -51,9 +51,15 @@ class Scoped(NamedTuple):
     names: dict[str, Any]
 
 
-def several(*kinds: Any) -> Any:
-    """The kind of a tuple of such items."""
-    return types.GenericAlias(tuple, kinds)
+class Record(NamedTuple):
+    """The kind of a dict whose items are of these kinds; others are not looked at."""
+
+    kinds: dict[str, Any]
+
+
+def several(*kinds: Any, of: type = tuple) -> Any:
+    """The kind of a tuple, or of a list, of such items."""
+    return types.GenericAlias(of, kinds)
 
 
 def conform(value: Any, kind: Any, names: dict[str, Any], where: str) -> None:
@@ -67,6 +73,10 @@ def conform(value: Any, kind: Any, names: dict[str, Any], where: str) -> None:
         _conform_array(value, said, names, where)
     elif isinstance(kind, Scoped):
         conform(value, kind.kind, names | kind.names, where)
+    elif isinstance(kind, Record):
+        _expect(isinstance(value, dict), value, "a dict", where)
+        for name in value.keys() & kind.kinds.keys():
+            conform(value[name], kind.kinds[name], names, f"{where}[{name!r}]")
     elif kind is Any:
         return
     elif get_origin(kind) in (Union, types.UnionType):
@@ -117,7 +127,7 @@ def _conform_items(value: Any, kind: type, inner: tuple[Any, ...], names: dict[s
         for key, item in value.items():
             conform(item, inner[1], names, f"{where}[{key!r}]")
         return
-    if kind is list or inner[1:] == (...,):
+    if (kind is list and len(inner) == 1) or inner[1:] == (...,):
         inner = (inner[0],) * len(value)
     _expect(len(value) == len(inner), value, f"{len(inner)} items", where)
     for i, (item, one) in enumerate(zip(value, inner, strict=True)):

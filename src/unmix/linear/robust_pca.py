@@ -53,6 +53,7 @@ SLOW = 0.95  # a fall per pass that is too slow
 CHANGES = 30  # of the penalty; then the last stays, so that the iteration converges
 STEPS = 60  # of the iteration for new rows, in which it recovers what it recovers exactly; the others take far more
 EXACT_COLUMNS = 64  # columns up to which the exact decomposition costs nothing
+AXES_LIMIT = 8.0  # of the cells of axes of length one, and of the random directions before them
 
 
 class Search(NamedTuple):
@@ -70,7 +71,7 @@ class Parts(NamedTuple):
     `mu` and `ratio` are μ⁺ and μ/μ⁺ of the coming pass; `primal` and `dual` the relative residuals of the one before.
     """
 
-    axes: Annotated[np.ndarray, Array("q d")]
+    axes: Annotated[np.ndarray, Array("q d", low=-AXES_LIMIT, high=AXES_LIMIT)]
     rank: Annotated[int, Array(kind="i", low=0, high="q", name="r")]
     shrink: Annotated[np.ndarray, Array("r")]
     singular_values: Annotated[np.ndarray, Array("r", low=0.0)]

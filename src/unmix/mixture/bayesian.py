@@ -45,6 +45,8 @@ from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matri
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
 PRIOR_FLOOR = 1e-150  # of a variance that is a prior, so that its square is a number
 
+PerComponent = Annotated[np.ndarray, Array("k", low=0.0)]
+
 
 class Events(NamedTuple):
     """Of each component, whether its covariance is singular and was raised to a floor."""
@@ -145,7 +147,7 @@ class BayesianGaussianMixture(GaussianBase):
     3
     """
 
-    weight_concentration_: tuple[Any, Any] | np.ndarray
+    weight_concentration_: tuple[PerComponent, PerComponent] | PerComponent
     mean_precision_: Annotated[np.ndarray, Array("k")]
     degrees_of_freedom_: Annotated[Any, Array("dof")]
     mean_prior_: Annotated[np.ndarray, Array("d")]

@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
-from unmix.engine.described import Described, Scoped, several
+from unmix.engine.described import Described, Record, Scoped, fields, several
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
@@ -118,7 +118,7 @@ class Mixture(PerColumn, BaseMixture):
 
     weights_: Annotated[np.ndarray, Array("k", low=0.0)]
     means_: Annotated[np.ndarray, Array("k d", maybe=True)]
-    parameters_: Any
+    parameters_: Annotated[Any, "published"]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -274,14 +274,18 @@ class Mixture(PerColumn, BaseMixture):
 
     def described(self, U: Any, data: Any) -> Described:
         """As the families say, each of its own columns."""
-        own: list[tuple[Any, Any]] = []
+        own = []
         for f, columns in self._groups():
             names = {"j": self.shape.d if columns is None else len(columns)}
-            own.append((Scoped(f.parameters, names), Scoped(f.statistics, names)))
-        parameters, statistics = (several(*kinds) for kinds in zip(*own, strict=True))
-        return Described(
-            Parts, Stats, Any, {"k": self.n_components, "parameters": parameters, "statistics": statistics}
-        )
+            public = Record(fields(f.parameters) if f.parameters is not Any else {})
+            own.append([Scoped(kind, names) for kind in (f.parameters, f.statistics, public)])
+        parameters, statistics, published = zip(*own, strict=True)
+        kinds = {
+            "parameters": several(*parameters),
+            "statistics": several(*statistics),
+            "published": several(*published, of=list) if self.per_column() else published[0],
+        }
+        return Described(Parts, Stats, Any, {"k": self.n_components, **kinds})
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The parts of a fit, the heaviest made two by a k-means of draws of it, or two made one."""
