@@ -12,38 +12,15 @@ from typing import Any
 import numpy as np
 
 import unmix
-from attack.harness import CONTEXT, Child, Report, example, names, spoken
+from attack.harness import CONTEXT, Break, Child, Report, Slow, example, names, spoken
 from attack.mutations import KINDS, WEIGHTS
 from unmix.io.pack import PackError
 
 SHARE = 8.0
-BATCH = 100  # files that a child tries
+BATCH = 250  # files that a child tries
 MOST = 1.2  # times the file's size may be taken in memory
 SPARE = 40 << 20  # bytes besides
-PATIENCE = 60.0
-
-
-class Break(Exception):
-    """A fit ends here, as if it were killed."""
-
-
-class BreakAt:
-    """A callback that breaks a fit off after some steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Nothing."""
-
-    teardown = on_fit_task_begin = setup
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Count."""
-        self.left -= context.task_name in ("pass", "round")
-        if self.left <= 0:
-            raise Break
-        return False
+PATIENCE = 240.0
 
 
 def make(name: str, checkpoint: bool, path: str, step: int) -> bool:
@@ -54,7 +31,7 @@ def make(name: str, checkpoint: bool, path: str, step: int) -> bool:
         return True
     try:
         with unmix.config(checkpoint=path, checkpoint_seconds=0.0, n_jobs=1, block_rows=64):
-            model.set_callbacks(BreakAt(step)).fit(X)
+            model.set_callbacks(Slow(0.0, step)).fit(X)
     except Break:
         return os.path.exists(path)
     return False
@@ -119,7 +96,8 @@ def mutant(data: bytes, seed: int, i: int) -> tuple[str, bytes]:
 
 def run(report: Report, rng: np.random.Generator, until: float) -> None:
     """Batch after batch, two at a time."""
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm"  # thousands of files: no disk is needed
+    with tempfile.TemporaryDirectory(dir=memory if os.path.isdir(memory) else None) as folder:
         while time.monotonic() < until:
             for case, child, at in [begin(report, rng, os.path.join(folder, which)) for which in "ab"]:
                 if child is None:

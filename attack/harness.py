@@ -141,11 +141,15 @@ def _call(pipe: Any, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
         pipe.send(("error", traceback.format_exc()))
 
 
-class Slow:
-    """A callback that makes every step take a while, so that there is time to interfere."""
+class Break(Exception):
+    """A fit ends here, as if it were killed."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+
+class Slow:
+    """A callback that makes every step take a while, so that there is time to interfere; and breaks off after some."""
+
+    def __init__(self, seconds: float, most: float = np.inf) -> None:
+        self.seconds, self.left = seconds, most
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing."""
@@ -157,6 +161,9 @@ class Slow:
         """Nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Wait."""
+        """Wait, and count."""
         time.sleep(self.seconds)
+        self.left -= context.task_name in ("pass", "round")
+        if self.left <= 0:
+            raise Break
         return False

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import unmix
 from attack.harness import spoken
-from attack.mutations import HEADS, WRONG, entries_of, nodes, npy, text, variants, zipped
+from attack.mutations import WRONG, nodes, text
+from attack.wrong_arrays import HEADS, entries_of, npy, variants, zipped
 from unmix.engine import tree
 from unmix.io import pack
 

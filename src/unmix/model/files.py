@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from typing import Annotated, Any, get_args, get_origin
 
@@ -86,9 +85,9 @@ class Files:
         self._validate_params()
         if any(isinstance(v, int) and abs(v) >= LONG for v in params.values()):
             raise pack.PackError(f"among the parameters {params} is a number beyond any use")
+        known = set().union(*(vars(c) for c in type(self).__mro__))
         for name in state:
-            own = inspect.getattr_static(type(self), name, None) is not None
-            if (own or not name.endswith("_") or name in params) and name != "_shape":
+            if (name in known or not name.endswith("_") or name in params) and name != "_shape":
                 raise pack.PackError(f"{name!r} is no attribute of a fitted model")
         check_shape(state)
         shape, U = state["_shape"], state["_parts_"]
