@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from attack.harness import spoken
 from attack.mutations import WRONG, nodes, text
 from attack.wrong_arrays import HEADS, entries_of, npy, variants, zipped
 from unmix.engine import tree
+from unmix.engine.described import fields
+from unmix.engine.stage import Stage
 from unmix.io import pack
 
 MODELS = [getattr(unmix, name) for name in unmix._MODELS]
@@ -324,3 +327,29 @@ def test_a_crashing_file_of_old_is_an_error(tmp_path):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         assert "PackError" in done.stderr
         assert done.returncode == 1
+
+
+def arrays_of(kind):
+    """Every array that a kind speaks of, with what is said of it."""
+    for name, inner in fields(kind).items():
+        text = str(inner)
+        if "ndarray" in text:
+            yield name, "Array(" in text
+        for part in [inner, *get_args(inner)]:
+            if isinstance(part, type) and issubclass(part, tuple) and part is not tuple:
+                yield from arrays_of(part)
+
+
+@pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
+def test_every_array_of_a_model_is_described(cls):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    model.fit(X)
+    said = model.at(model._shape).described(model._parts_, None)
+    assert said.parts is type(model._parts_)
+    assert not [name for name, told in arrays_of(said.parts) if not told]
+    if said.stats is not Any:
+        assert not [name for name, told in arrays_of(said.stats) if not told]
+    told = fields(cls)
+    assert not [k for k, v in vars(model).items() if isinstance(v, np.ndarray) and k.endswith("_") and k not in told]
+    for stage in model.at(model._shape).stages(model._shape):
+        assert type(stage).described is not Stage.described, f"{stage.name} describes nothing"
