@@ -136,6 +136,19 @@ def test_parameters_are_those_that_the_class_takes(tmp_path):
             unmix.load(tmp_path / "m")
 
 
+def test_a_scale_of_zero_is_refused(tmp_path):
+    model, X, _ = unmix.SoftKMeans.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    entries = entries_of((tmp_path / "m").read_bytes())
+    content = json.loads(entries["content.json"])
+    parts = content["of"]["state"]["of"]["_parts_"]["of"]
+    assert parts[3] == model.beta_
+    parts[3] = 0
+    (tmp_path / "m").write_bytes(zipped(entries | {"content.json": json.dumps(content).encode()}))
+    with pytest.raises(pack.PackError, match="beta"):
+        unmix.load(tmp_path / "m")
+
+
 # -- the file itself --
 
 GOOD = {"a": np.arange(12.0).reshape(3, 4), "b": [1, "x", None, (2.5, True)]}

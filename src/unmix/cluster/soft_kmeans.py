@@ -31,7 +31,7 @@ from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
-from unmix.maths.arrays import Array
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups
 
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
     centers: Annotated[np.ndarray, Array("k d")]
     shift: Annotated[np.ndarray, Array("d")]  # about the mean of the data: fixed
     variance: Annotated[float, Array(low=0.0)]  # mean over the columns of the data: fixed
-    beta: Annotated[float, Array(low=0.0)]
+    beta: Annotated[float, Array(low=POSITIVE)]
     events: Events
 
 
