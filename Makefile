@@ -1,12 +1,13 @@
 # The front door. Every target sets up what it needs in .venv; nothing else is touched.
 PYTHON ?= python3
 VENV := .venv
+MINUTES ?= 15
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 8
 export PYTHONDONTWRITEBYTECODE :=  # or every process of the tests would compile every file of Python again
 
-.PHONY: demo test quick lint bench tables docs clean
+.PHONY: demo test quick lint attack bench tables docs clean
 
 demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
@@ -21,6 +22,9 @@ lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+attack: $(VENV)/.test  ## kills, forged files, hostile arrays, Ctrl-C, dead workers, for MINUTES
+	$(PY) -m attack --minutes $(MINUTES)
 
 bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memory
 	$(PY) -m benchmarks

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups
 
@@ -24,14 +26,14 @@ from unmix.model.capabilities import Geometry, Groups
 class Parts(NamedTuple):
     """U: all that `local` needs."""
 
-    prototypes: np.ndarray  # (k, d)
+    prototypes: Annotated[np.ndarray, Array("k d")]  # checked when a file is read: see `described`
 
 
 class Stats(NamedTuple):
     """A vector space: + and scalar ×, nothing else."""
 
-    N: np.ndarray  # (k, d)
-    A: np.ndarray  # (k, d)
+    N: Annotated[np.ndarray, Array("k d")]
+    A: Annotated[np.ndarray, Array("k d")]
 
 
 class Prototypes(Groups, Geometry, Model):
@@ -115,6 +117,10 @@ class Prototypes(Groups, Geometry, Model):
     def goal(self, U: Parts, first: float) -> float:
         """A squared error counts relative to the first one."""
         return self.tol * first
+
+    def described(self, U: Any, data: Any) -> Described:
+        """What parts and statistics from a file must be; k is how many prototypes there are, d is known."""
+        return Described(Parts, Stats, Any, {"k": self.n_components})
 
     def publish(self, fit: Fit) -> None:
         """The names that users know."""

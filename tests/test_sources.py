@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unmix.engine.sources import as_source
+from unmix.engine.sources import as_source, base
 from unmix.io.write import write_rows
 
 pa = pytest.importorskip("pyarrow")
@@ -283,6 +283,41 @@ def test_fingerprint_tells_data_apart(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "X", other)
     monkeypatch.setattr(table, "__defaults__", (other,))
     assert as_source(KINDS[kind](tmp_path / "three")).fingerprint() != first
+
+
+FILES = [k for k in KINDS if k.startswith(("memmap", "npy", "npz", "parquet", "csv", "tsv", "feather", "ipc"))]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_one_cell_anywhere_makes_another_fingerprint(kind, tmp_path, monkeypatch):
+    (tmp_path / "one").mkdir()
+    first = as_source(KINDS[kind](tmp_path / "one")).fingerprint()
+    for i in (1, len(X) // 3, len(X) - 2):
+        other = X.copy()
+        other[i, 1] += 1
+        folder = tmp_path / f"row{i}"
+        folder.mkdir()
+        with monkeypatch.context() as here:
+            here.setitem(globals(), "X", other)
+            here.setattr(table, "__defaults__", (other,))
+            assert as_source(KINDS[kind](folder)).fingerprint() != first
+
+
+def test_a_large_file_is_known_by_pieces_from_head_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "PIECE", 100)
+    monkeypatch.setattr(base, "KNOWN_BYTES", 1000)
+    path, small = tmp_path / "large", tmp_path / "small"
+    path.write_bytes(bytes(range(250)) * 40)
+    small.write_bytes(bytes(range(250)) * 3 + b"end")
+    pieces = list(base.pieces_of(str(path)))
+    assert len(pieces) == 11
+    assert pieces[1] == bytes(range(100))
+    assert pieces[-1] == bytes(range(150, 250))
+    covered = np.zeros(753, bool)
+    for at in np.linspace(0, 653, 8).astype(int):
+        covered[at : at + 100] = True
+    assert covered.all()
+    assert len(list(base.pieces_of(str(small)))) == 9
 
 
 # -- dtypes and values --
@@ -687,7 +722,7 @@ def test_streaming_parquet_needs_little_memory(tmp_path):
     code = f"""
         import re, numpy as np
         import pyarrow.parquet
-        from unmix.engine.sources import as_source
+        from unmix.engine.sources import as_source, base
         peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
         before = peak()
         source = as_source({str(tmp_path)!r})

@@ -37,6 +37,7 @@ OTHERS_PRIVATE = {  # private names that modules use of others' objects, and why
 }
 # Every `while` and every `for … break` outside the engine, and why it is no loop of a fit
 LOOPS = {
+    "io/pack.py:_entries": "entry after entry of a file",
     "cluster/_starts.py:spread_out.traverse": "draws: rows far enough from those already taken",
     "cluster/_starts.py:spread_out": "draws: a shorter distance until there are enough rows",
     "cluster/_swaps.py:Swaps._sampled": "the medoids of one small sample: a round of the fit solves them to the end",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from unmix.maths.arrays import Array
 from unmix.maths.distances import about_one, differences
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
@@ -24,8 +25,8 @@ LENGTHS = (*EUCLIDEAN, "mahalanobis", "manhattan", "cityblock", "l1")  # whose c
 class Frame(NamedTuple):
     """What distances need of all rows."""
 
-    far: float  # the distance of rows that share no observed cell
-    shape: np.ndarray | None  # inverse covariance ("mahalanobis") or variances ("seuclidean")
+    far: Annotated[float, Array(low=0.0)]  # the distance of rows that share no observed cell
+    shape: Annotated[Any, "spread"]  # inverse covariance ("mahalanobis") or variances ("seuclidean")
 
 
 class Distance:

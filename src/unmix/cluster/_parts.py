@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+
+from unmix.maths.arrays import POSITIVE, Array
 
 
 class Scratch(NamedTuple):
     """What only saves distances: with zeros here, and rows without bounds, labels, sums and loss are the same."""
 
-    path: np.ndarray  # Σ over passes of ‖Δu_k‖
-    drift: np.ndarray  # Σ over passes of max_{j≠k} ‖Δu_j‖
-    moved: np.ndarray  # ‖Δu_k‖ of the last pass
-    half: np.ndarray  # ½ min_{j≠k} ‖u_k − u_j‖ at least
+    path: Annotated[np.ndarray, Array("k")]  # Σ over passes of ‖Δu_k‖
+    drift: Annotated[np.ndarray, Array("k")]  # Σ over passes of max_{j≠k} ‖Δu_j‖
+    moved: Annotated[np.ndarray, Array("k")]  # ‖Δu_k‖ of the last pass
+    half: Annotated[np.ndarray, Array("k")]  # ½ min_{j≠k} ‖u_k − u_j‖ at least
 
 
 class Events(NamedTuple):
@@ -29,11 +31,11 @@ class Events(NamedTuple):
 class Parts(NamedTuple):
     """U: the centres, and the origin and scale of the data."""
 
-    centers: np.ndarray
-    shift: np.ndarray  # about the mean of the data: fixed
-    variance: float  # mean over the columns of the data (for medians: mean deviation): fixed
-    eps: float  # rounding of the data's precision
-    frame: Any  # what else the metric needs
+    centers: Annotated[np.ndarray, Array("k e")]
+    shift: Annotated[np.ndarray, Array("e")]  # about the mean of the data: fixed
+    variance: Annotated[float, Array(low=0.0)]  # mean over the columns of the data (for medians: mean deviation): fixed
+    eps: Annotated[float, Array(low=POSITIVE)]  # rounding of the data's precision
+    frame: Annotated[Any, "frame"]  # what else the metric needs
     scratch: Scratch
     events: Events
 

@@ -14,15 +14,17 @@ candidates.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from unmix.cluster._parts import Parts
 from unmix.cluster.metrics import METRICS
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import dense
 from unmix.maths.seeding import plus_plus
 
@@ -36,19 +38,19 @@ class Candidates(NamedTuple):
     """U of this stage: the candidates so far as centres, and what the random numbers depend on."""
 
     parts: Parts
-    weight: np.ndarray  # of the rows nearest to each candidate of the last pass
+    weight: Annotated[np.ndarray, Array("w")]  # of the rows nearest to each candidate of the last pass
     key: int
-    number: int  # of the round
-    unit: float  # of φ
+    number: Annotated[int, Array(kind="i", low=0, high=DRAWING_ROUNDS + 1)]  # of the round
+    unit: Annotated[float, Array(low=POSITIVE)]  # of φ
 
 
 class Drawn(NamedTuple):
     """What blocks hand back: φ in whole steps, rank and cells of the rows that may be drawn, weight per candidate."""
 
-    phi: int
-    ranks: np.ndarray
-    rows: np.ndarray
-    weight: np.ndarray
+    phi: Annotated[int, Array(kind="i", low=0, high=1e300)]
+    ranks: Annotated[np.ndarray, Array("c")]
+    rows: Annotated[np.ndarray, Array("c e")]
+    weight: Annotated[np.ndarray, Array("w")]
 
 
 class KMeansParallel(Stage):
@@ -103,6 +105,10 @@ class KMeansParallel(Stage):
         """The rows drawn become candidates."""
         centers = np.concatenate([U.parts.centers, self.metric.project(stats.rows)])
         return U._replace(parts=self.metric.at(U.parts, centers), weight=stats.weight, number=U.number + 1)
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As many centres as there are candidates."""
+        return Described(Candidates, Drawn, Any, self.metric.names(self.model.shape.d))
 
     def hand(self, U: Candidates, data: Any) -> Parts:
         """K of the candidates, by k-means++."""

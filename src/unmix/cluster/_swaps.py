@@ -15,15 +15,17 @@ all rows decide which are better (as CLARA, Kaufman & Rousseeuw 1990). One more 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from unmix.cluster._distances import Distance, Frame, check_symmetric, find, negative, refuse_negative
 from unmix.engine.block import Block
 from unmix.engine.config import get_config
+from unmix.engine.described import Described
 from unmix.engine.sample import distinct
 from unmix.engine.stage import Stage
+from unmix.maths.arrays import Array
 from unmix.maths.seeding import far_apart
 
 SAMPLES, SAMPLE_ROWS = 5, 4096  # samples where the matrix does not fit, and how many rows each has if it may
@@ -34,9 +36,10 @@ UNWEIGHTED = "init names rows of weight 0 or without an observed cell: give rows
 class Parts(NamedTuple):
     """U: the medoids, and what their distances need."""
 
-    centers: np.ndarray  # (K, d); 0 where a cell was not observed; (K, 0) for a precomputed matrix
-    seen: np.ndarray | None  # which cells were observed
-    medoids: np.ndarray  # rows of a precomputed matrix, else −1
+    # (K, d); 0 where a cell was not observed; (K, 0) for a precomputed matrix
+    centers: Annotated[np.ndarray, Array("k c")]
+    seen: Annotated[np.ndarray, Array("k c", "b")] | None  # which cells were observed
+    medoids: Annotated[np.ndarray, Array("k", "i", -1, "n-1")]  # rows of a precomputed matrix, else −1
     frame: Frame
     events: Events
 
@@ -66,17 +69,18 @@ class Held(NamedTuple):
 class Near(NamedTuple):
     """The nearest medoid of each row and the next, and their distances: what the next round would find out again."""
 
-    near: np.ndarray
-    next: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    near: Annotated[np.ndarray, Array("h", "i", 0, "k-1")]
+    next: Annotated[np.ndarray, Array("h", "i", 0, "k-1")]
+    first: Annotated[np.ndarray, Array("h")]
+    second: Annotated[np.ndarray, Array("h", "x")]
 
 
 class Chosen(NamedTuple):
     """Medoids among the held rows."""
 
-    medoids: np.ndarray
-    looked: int  # rows looked at since the last swap; where samples are drawn, how many were
+    medoids: Annotated[np.ndarray, Array("k", "i", 0, "h-1")]
+    # rows looked at since the last swap; where samples are drawn, how many were
+    looked: Annotated[int, Array(kind="i", low=0)]
     done: bool
     loss: float
     sample: int  # rows of a sample, 0 where all rows were held
@@ -247,6 +251,10 @@ class Swaps(Stage):
     def goal(self, U: Chosen, first: float) -> bool:
         """Done when every row was looked at since the last swap, or enough samples were drawn."""
         return U.done
+
+    def described(self, U: Any, data: Held) -> Described:
+        """Medoids among the held rows."""
+        return Described(Chosen, Any, Any, {"k": self.K, "h": len(data.w)})
 
     def hand(self, U: Chosen, data: Held) -> Parts:
         """The medoids as rows."""

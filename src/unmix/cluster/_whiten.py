@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from unmix.cluster._parts import Parts
 from unmix.cluster.metrics import METRICS
 from unmix.cluster.metrics.base import rounded
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
+from unmix.maths.arrays import Array
 from unmix.maths.gaussian import moments, whitening
 
 
@@ -34,6 +36,10 @@ class Whiten(Stage):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """The first centres of k-means, in the frame of the sample."""
         return self.model.start(before, data, rng)  # type: ignore[no-any-return]
+
+    def described(self, U: Any, data: Any) -> Described:
+        """The parts of k-means, and moments."""
+        return self.model.described(U, data)._replace(stats=Annotated[np.ndarray, Array("2 3 d d")])  # type: ignore[no-any-return]
 
     def local(self, U: Parts, b: Block) -> Local:
         """Moments of a block."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -30,10 +30,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from unmix.cluster._distances import check_symmetric
 from unmix.cluster._kernels import KERNELS, Kernel, Matrix, chunk
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.sample import distinct
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.maths.seeding import far_apart
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
@@ -50,27 +52,28 @@ class Events(NamedTuple):
 class Parts(NamedTuple):
     """U: the means, by the rows that they are made of."""
 
-    rows: np.ndarray  # (n, d) different rows; (0, d) for a precomputed kernel
-    share: np.ndarray  # (n, K) w_j / N_k where row j is in cluster k, else 0
-    square: np.ndarray  # ‖m_k‖²
-    shift: np.ndarray  # where a linear kernel is measured from: distances do not depend on it, their rounding does
+    rows: Annotated[np.ndarray, Array("r d")]  # (n, d) different rows; (0, d) for a precomputed kernel
+    share: Annotated[np.ndarray, Array("s k", low=0.0)]  # (n, K) w_j / N_k where row j is in cluster k, else 0
+    square: Annotated[np.ndarray, Array("k")]  # ‖m_k‖²
+    # where a linear kernel is measured from: distances do not depend on it, their rounding does
+    shift: Annotated[np.ndarray, Array("d")]
     events: Events
 
 
 class Stats(NamedTuple):
     """Weight and loss of each cluster."""
 
-    N: np.ndarray
-    V: np.ndarray
+    N: Annotated[np.ndarray, Array("k")]
+    V: Annotated[np.ndarray, Array("k")]
 
 
 class Labels(NamedTuple):
     """The clusters of the held rows, and those whose means gave them."""
 
-    label: np.ndarray
-    before: np.ndarray  # the labels of the round before
+    label: Annotated[np.ndarray, Array("h", "i", 0, "k-1")]
+    before: Annotated[np.ndarray, Array("h", "i", 0, "k-1")]  # the labels of the round before
     nearest: bool  # whether `label` are the nearest means of `before`: no row was moved to an empty cluster
-    best: np.ndarray  # the labels whose nearest means have the least loss so far
+    best: Annotated[np.ndarray, Array("h", "i", 0, "k-1")]  # the labels whose nearest means have the least loss so far
     least: float  # that loss
     moved: bool  # whether a label changed in the last round
     events: Events
@@ -132,6 +135,10 @@ class KernelLloyd(Stage):
     def goal(self, U: Labels, first: float) -> float | bool:
         """Done when no label changes; by `tol`, when the objective hardly does."""
         return True if not U.moved else self.tol * abs(first) if self.tol > 0 else False
+
+    def described(self, U: Any, data: Matrix) -> Described:
+        """Labels of the held rows."""
+        return Described(Labels, Any, Any, {"k": self.K, "h": len(data.w)})
 
     def hand(self, U: Labels, data: Matrix) -> Parts:
         """The means by their rows; where the labels that they give would be worse, the means that gave these."""
@@ -206,6 +213,8 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
     }
 
     degrees: ClassVar[dict[str, int | None]] = {"gamma": -2}  # of the radial kernel
+
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -301,6 +310,11 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
         near = np.take_along_axis(apart, label[:, None], axis=1)[:, 0]
         w, K = np.ones(len(near)) if b.w is None else b.w, len(U.square)
         return Local(label, Stats(np.bincount(label, w, K), np.bincount(label, w * near, K)), float(w @ near))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """The means by their rows; those of a precomputed kernel are not held."""
+        held = {"r": 0, "s": self.shape.d} if self.kernel == "precomputed" else {"s": "r"}
+        return Described(Parts, Stats, Any, {"k": self.n_clusters, **held})
 
     def notes(self, U: Parts) -> list[str]:
         """Empty clusters."""

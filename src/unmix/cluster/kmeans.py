@@ -25,7 +25,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -39,12 +39,14 @@ from unmix.cluster._parts import Events, Parts, Scratch, unmoved
 from unmix.cluster._scalable import KMeansParallel
 from unmix.cluster._whiten import Whiten
 from unmix.cluster.metrics import METRICS, Metric
-from unmix.cluster.metrics.base import rounded
+from unmix.cluster.metrics.base import Rows, rounded
 from unmix.engine import layout
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
 from unmix.model.peer import Peer
@@ -157,6 +159,9 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         "total_variation_": 2, "transform": 1,
     }  # fmt: skip
 
+    cluster_centers_: Annotated[np.ndarray, Array("k d")]
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "k-means||", "random", "partition", "spread"}), callable, "array-like"],
@@ -268,6 +273,11 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         widest = int(np.argmax(V))
         new = metric.beside(U.centers[widest], widest, fit.stats, V[widest], len(N), rng, GROW_STEP)
         return metric.at(U, rounded(np.vstack([U.centers, new]), U.eps if metric.power == 1 else 0.0))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As the metric needs it."""
+        names = self._metric.names(self.shape.d) | {"k": self.n_clusters}
+        return Described(Parts, self._metric.kinds[1], Rows, names)
 
     # ---------------------------------------------------------------- local, stats
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -21,9 +21,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from unmix.cluster._distances import EUCLIDEAN, LENGTHS, METRICS, Distance, find, negative, refuse_negative
 from unmix.cluster._swaps import SAMPLES, Parts, Swaps
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
 
@@ -31,15 +33,15 @@ from unmix.model.capabilities import Geometry, Groups, Space
 class Stats(NamedTuple):
     """Weight and loss of each cluster."""
 
-    N: np.ndarray
-    V: np.ndarray
+    N: Annotated[np.ndarray, Array("k")]
+    V: Annotated[np.ndarray, Array("k")]
 
 
 class Rows(NamedTuple):
     """z: the cluster of each row, and the medoid that the row is (−1: none)."""
 
-    label: np.ndarray
-    medoid: np.ndarray
+    label: Annotated[np.ndarray, Array("m", "i", 0, "k-1")]
+    medoid: Annotated[np.ndarray, Array("m", "i", -1, "k-1")]
 
 
 class KMedoids(ClusterMixin, Groups, Geometry, Model):
@@ -107,6 +109,10 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
     }
 
     degrees: ClassVar[dict[str, int | None]] = {"inertia_": 1, "cluster_centers_": 1, "transform": 1}
+
+    cluster_centers_: Annotated[np.ndarray, Array("k d", "x", maybe=True)]
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    medoid_indices_: Annotated[np.ndarray, Array("k", "i", -1, "n-1", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -212,6 +218,14 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
         if 0 < U.events.distinct < self.n_clusters:
             out.append(f"only {U.events.distinct} distinct rows for {self.n_clusters} clusters: medoids are repeated")
         return out
+
+    def described(self, U: Any, data: Any) -> Described:
+        """The medoids' rows, none of a precomputed matrix; what the metric measures with."""
+        spread = {"mahalanobis": Annotated[np.ndarray, Array("d d")], "seuclidean": Annotated[np.ndarray, Array("d")]}
+        given = self.metric_params or not isinstance(self.metric, str)
+        kind = type(None) if given else spread.get(self.metric, type(None))
+        columns = 0 if self.metric == "precomputed" else self.shape.d
+        return Described(Parts, Stats, Rows, {"k": self.n_clusters, "c": columns, "spread": kind})
 
     def publish(self, fit: Fit) -> None:
         """Medoids, labels and inertia; during the fit (without z) only the medoids that are rows."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,9 +27,11 @@ from unmix.cluster import _starts
 from unmix.cluster._example import round_clusters
 from unmix.cluster.metrics.euclidean import Euclidean
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups
 from unmix.model.starved import scarce, starved
@@ -50,20 +52,20 @@ class Events(NamedTuple):
 class Parts(NamedTuple):
     """U: the centres, and the stiffness of the memberships."""
 
-    centers: np.ndarray
-    shift: np.ndarray  # about the mean of the data: fixed
-    variance: float  # mean over the columns of the data: fixed
-    beta: float
+    centers: Annotated[np.ndarray, Array("k d")]
+    shift: Annotated[np.ndarray, Array("d")]  # about the mean of the data: fixed
+    variance: Annotated[float, Array(low=0.0)]  # mean over the columns of the data: fixed
+    beta: Annotated[float, Array(low=POSITIVE)]
     events: Events
 
 
 class Stats(NamedTuple):
     """Sums per cluster about the shift; `holes` is 0 where every cell was observed."""
 
-    N: np.ndarray
-    A: np.ndarray
-    V: np.ndarray
-    holes: np.ndarray | float
+    N: Annotated[np.ndarray, Array("k")]
+    A: Annotated[np.ndarray, Array("k d")]
+    V: Annotated[np.ndarray, Array("k")]
+    holes: Annotated[np.ndarray, Array("k d")] | float
 
 
 class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
@@ -120,6 +122,9 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
     degrees: ClassVar[dict[str, int | None]] = {
         "init": 1, "beta": 2, "cluster_centers_": 1, "beta_": 2, "objective_": 2,
     }  # fmt: skip
+
+    cluster_centers_: Annotated[np.ndarray, Array("k d")]
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -244,6 +249,10 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
         return out + starved(U.events.scarce - U.events.lost, self.n_clusters, "clusters", self.shape.online)
 
     # ---------------------------------------------------------------- what users see
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Centres and sums."""
+        return Described(Parts, Stats, Any, {"k": self.n_clusters})
 
     def publish(self, fit: Fit) -> None:
         """Centres, labels, β and the objective."""

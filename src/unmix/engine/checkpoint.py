@@ -6,20 +6,61 @@ import hashlib
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import fields
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from unmix.engine import tree
 from unmix.engine.accelerate import Accelerator
+from unmix.engine.described import conform, several
 from unmix.engine.start import Start
+from unmix.engine.trace import Ended, Step
 from unmix.io import pack
+from unmix.maths.arrays import Array
 
-STATE = ("complete", "stage", "number", "batches", "ended", "seed", "seconds", "starts")  # what a file holds
+RESULTS = {"running", "converged", "solved", "max_iter", "nonfinite", "stopped"}
+COUNT = Annotated[int, Array(kind="i", low=0)]
+
+
+class State(NamedTuple):
+    """What a file holds beside whose it is."""
+
+    complete: bool
+    stage: Annotated[int, Array(kind="i", low=0, high="stages-1")]
+    number: COUNT
+    batches: list[float]
+    ended: list[list[Ended]]
+    seed: COUNT
+    seconds: Annotated[float, Array(low=0.0)]
+    starts: list[dict[str, Any]]
+
+
+@dataclass
+class Entry:
+    """What it holds of a start, its parts and statistics aside."""
+
+    index: int
+    trace: list[Step]
+    result: str
+    message: str
+    told: bool
+    unfinished: bool
+    must_go_on: bool
+
+
+class History(NamedTuple):
+    """What an accelerator has seen: the statistics of its last steps."""
+
+    points: Annotated[np.ndarray, Array("seen")]
+    images: Annotated[np.ndarray, Array("seen")]
+    flags: Annotated[np.ndarray, Array("5")]
 
 
 class Checkpoint:
@@ -28,6 +69,7 @@ class Checkpoint:
     def __init__(self, path: Path | None, belongs: dict[str, Any], every: float) -> None:
         self.path, self.belongs, self.every, self.last = path, belongs, every, time.monotonic()
         self.failed = False  # a warning was given
+        self.left: dict[int, Any] = {}  # of each start that is resumed: z of its rows, and what its accelerator saw
 
     @classmethod
     def of(cls, loop: Any) -> Checkpoint:
@@ -60,14 +102,10 @@ class Checkpoint:
         """The starts as they were, or None where there is no file yet."""
         if self.path is None or not self.path.exists():
             return None
-        try:
+        with self._refusing():
             saved = pack.read(self.path, own=type(loop.model).__module__)
-        except pack.PackError as e:
-            raise ValueError(
-                f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
-                "or name another"
-            ) from e
-        if not (isinstance(saved, dict) and saved.keys() >= {"belongs", *STATE}):
+        known = isinstance(saved, dict) and saved.keys() == {"belongs", *State._fields}
+        if not known or not isinstance(saved["belongs"], dict):
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is a file of unmix, but not a checkpoint: name another file"
             )
@@ -77,26 +115,70 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r} belongs to another fit (other {' and '.join(wrong)}): "
                 "remove the file, or give this fit a file of its own"
             )
-        if not saved["complete"]:
+        with self._refusing():
+            return self._starts(loop, State(**{name: saved[name] for name in State._fields}))
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Whatever is wrong with the file is one error."""
+        try:
+            yield
+        except Exception as e:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
+                "or name another"
+            ) from e
+
+    def _starts(self, loop: Any, state: State) -> list[Start]:
+        """The starts as the file has them; `check` looks at their parts when the stage has its data."""
+        if state.complete is False:
             loop.expect_missing()
-        loop.index, loop.number, (loop.batches_done, loop.weight_seen) = (
-            saved["stage"],
-            saved["number"],
-            saved["batches"],
-        )
-        loop.seed, loop.ended = saved["seed"], saved["ended"]
-        loop.began -= saved["seconds"]
-        starts = []
-        for entry in saved["starts"]:
-            z, history = entry.pop("z"), entry.pop("accelerator")
-            if z is not None:
-                loop.work.restore(entry["index"], loop.runs, z)
-            accelerator = None
-            if history is not None:
-                accelerator = Accelerator()
-                accelerator.restore(history)
-            starts.append(Start(**entry, accelerator=accelerator))
-        return starts
+        conform(state, State, {"stages": len(loop.stages)}, "state")
+        n = loop.model.starts()
+        if len(state.ended) != state.stage or {len(state.starts), *map(len, state.ended)} != {n}:
+            raise pack.PackError(f"it has not {n} starts in every stage")
+        loop.index, loop.number, (loop.batches_done, loop.weight_seen) = state.stage, state.number, state.batches
+        loop.seed, loop.ended = state.seed, state.ended
+        loop.began -= state.seconds
+        out = []
+        for i, entry in enumerate(state.starts):
+            self.left[i] = entry.pop("z"), entry.pop("accelerator")
+            out.append(Start(**entry))
+            known = Entry(*(getattr(out[-1], field.name) for field in fields(Entry)))
+            conform(known, Entry, {}, f"starts[{i}]")
+            steps = len(known.trace)
+            if known.index != i or known.result not in RESULTS or (known.result == "running" and steps != state.number):
+                raise pack.PackError(f"starts[{i}] is at step {steps} of {state.number}, {known.result}")
+        return out
+
+    def check(self, loop: Any, starts: list[Start], data: Any) -> None:
+        """Refuse parts, statistics and z that the stage cannot have left; take up z and accelerators where they are."""
+        with self._refusing():
+            for s in starts:
+                self._check_start(loop, s, data)
+
+    def _check_start(self, loop: Any, s: Start, data: Any) -> None:
+        said, (z, history), where = loop.stage.described(s.U, data), self.left.pop(s.index), f"starts[{s.index}]"
+        names = {"d": loop.shape.d, "n": loop.shape.n, **said.names}
+        pair = several(said.parts, said.stats)
+        kinds = {"U": said.parts, "stats": said.stats, "made_of": said.stats, "plain": pair, "good": said.parts}
+        for name, kind in [*kinds.items(), ("next", said.parts)]:
+            value = getattr(s, name)
+            if value is not None or name == "U":
+                conform(value, kind, dict(names), f"{where}.{name}")
+        if s.result == "running" and not tree.finite(s.U):
+            raise pack.PackError(f"{where}.U is not finite")
+        if history is not None:
+            size = 0 if s.stats is None else sum(np.size(v) for v in tree.leaves(s.stats))
+            steps = len(history["points"])
+            conform(History(**history), History, {"seen": (steps, size) if steps else (0,)}, f"{where}.accelerator")
+            s.accelerator = Accelerator()
+            s.accelerator.restore(history)
+        if z is not None:
+            for run, blocks in zip(loop.runs, z, strict=True):
+                for (a, b), rows in zip(pairwise(run.bounds), blocks, strict=True):
+                    conform(rows, said.z, names | {"m": b - a}, f"{where}.z")
+            loop.work.restore(s.index, loop.runs, z)
 
     def save(self, loop: Any, starts: list[Any], at_once: bool = False) -> None:
         """Write the state after a step, if it is time, or at once."""

@@ -152,6 +152,8 @@ class Loop:
         yield from way.open()
         if starts is None:
             starts = self._starts(way, handed)
+        else:
+            checkpoint.check(self, starts, way.data)
         yield from self._steps(way, starts, checkpoint)
         for s in starts:
             way.end(s)

@@ -22,6 +22,7 @@ import numpy as np
 
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 
 OVER = ("rows", "moments", "sample", "whole", "nothing")
@@ -148,6 +149,13 @@ class Stage:
         `data` is what rounds hold, None for a stage over rows. U may be first parts, where a fit is stopped early.
         """
         return U
+
+    def described(self, U: Any, data: Any) -> Described:
+        """What parts, statistics and z from a file must look like (`described.py`); the default trusts them.
+
+        Of `U`, which was read, nothing but its type may be relied on. `data` is what rounds hold, else None.
+        """
+        return Described()
 
     def sizes(self, shape: Shape) -> Sizes:
         """How large blocks and samples should be, where the stage knows better than the engine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from unmix.engine.block import Block
 from unmix.engine.moments import is_sparse
 from unmix.engine.sample import centre_of
 from unmix.maths import latent
+from unmix.maths.arrays import Array
 from unmix.maths.latent import Loadings
 
 
@@ -19,14 +20,14 @@ class Axes(NamedTuple):
     `step` counts the steps that made them, `seed` is that of parallel analysis.
     """
 
-    shift: np.ndarray
-    mean: np.ndarray
-    components: np.ndarray
-    variances: np.ndarray
-    noise: np.ndarray
-    total: np.ndarray
-    step: np.ndarray
-    seed: np.ndarray
+    shift: Annotated[np.ndarray, Array("d")]
+    mean: Annotated[np.ndarray, Array("d")]
+    components: Annotated[np.ndarray, Array("a d")]
+    variances: Annotated[np.ndarray, Array("a", low=0.0)]
+    noise: Annotated[np.ndarray, Array(low=0.0)]
+    total: Annotated[np.ndarray, Array(low=0.0)]
+    step: Annotated[np.ndarray, Array(kind="i", low=0)]
+    seed: Annotated[np.ndarray, Array("4", "i")]
 
 
 class Subspace(Axes):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.moments import block_rows, moments
 from unmix.engine.stage import Sizes
@@ -74,6 +75,10 @@ class Covariance(Way):
             mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
             noise=np.array(rest(total, values[:k], rows, d)),
         )  # fmt: skip
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Axes and moments."""
+        return Described(Axes, Moments)
 
     def axes(self, U: Axes) -> Axes:
         """The parts themselves."""

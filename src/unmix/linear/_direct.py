@@ -15,6 +15,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from unmix.engine.block import Block
+from unmix.engine.described import Described
 from unmix.engine.moments import is_sparse
 from unmix.engine.sample import mean
 from unmix.linear._axes import Subspace
@@ -52,6 +53,10 @@ class Direct(Way):
         return Subspace(
             centre, centre, canonical(V[:k]), values[:k], np.array(noise), np.array(total), np.array(1), seed
         )
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Axes."""
+        return Described(Subspace)
 
     def _implicit(
         self, x: Any, centre: np.ndarray, half: np.ndarray | None, weight: float, k: int, rng: np.random.Generator

@@ -9,6 +9,7 @@ import numpy as np
 
 from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.sample import centre_of
 from unmix.linear._axes import Axes
@@ -30,6 +31,10 @@ class CellEM(Way):
     def local(self, U: CellLoadings, b: Block) -> Local:
         """Expected statistics, and −log p of the observed cells."""
         return Local(None, *latent.expect(U, b.x, b.w, b.observed))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Loadings and the sums of EM."""
+        return Described(CellLoadings, Cells)
 
     def update(self, U: CellLoadings, stats: Cells) -> Any:
         """The M-step."""

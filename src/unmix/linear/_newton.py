@@ -5,10 +5,13 @@ The equations are those of `factor_analysis.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.moments import is_sparse, moments
 from unmix.linear._stage import Way
 from unmix.maths import latent
@@ -31,6 +34,10 @@ class Newton(Way):
         else:
             stats = latent.expected_moments(U, b.x, b.w, b.observed)
         return Local(None, stats, -b.sum(infer(U, b)[1]))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Loadings and moments."""
+        return Described(Loadings, Moments)
 
     def update(self, U: Loadings, stats: Moments) -> Loadings:
         """A ψ of larger likelihood, and the best W for it."""

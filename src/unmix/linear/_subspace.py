@@ -9,14 +9,16 @@ update   Q = leading eigenvectors of Y'ᵀ (Y'Qᵀ)⁻¹ Y'    [Nyström]
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.linear._axes import Axes, Subspace, no_axes, project
 from unmix.linear._stage import Way
+from unmix.maths.arrays import Array
 from unmix.maths.spectra import nystrom, rest, ritz
 
 
@@ -24,9 +26,9 @@ class Image(NamedTuple):
     """Statistics of subspace iteration: n, Σ (x−s), Σ |x−s|² and Q Σ (x−s)(x−s)ᵀ."""
 
     n: float
-    sum: np.ndarray
+    sum: Annotated[np.ndarray, Array("d")]
     square: float
-    image: np.ndarray
+    image: Annotated[np.ndarray, Array("a d")]
 
 
 class SubspaceIteration(Way):
@@ -93,6 +95,10 @@ class SubspaceIteration(Way):
             mean=U.shift + centre, components=V, variances=variances, total=np.array(total), step=U.step + 1
         )
         return new._replace(noise=np.array(rest(total, self.axes(new).variances, rows, V.shape[1])))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Axes and their images."""
+        return Described(Subspace, Image)
 
     def axes(self, U: Subspace) -> Axes:
         """The parts without the directions that were only carried along."""

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.moments import block_rows, moments
 from unmix.engine.sample import centre_of
@@ -33,6 +34,7 @@ from unmix.linear._em import CellEM
 from unmix.linear._newton import Newton, best_loadings, factor, first_noise, infer, profile
 from unmix.linear._rotations import rotate
 from unmix.linear._stage import Way
+from unmix.maths.arrays import Array
 from unmix.maths.latent import CellLoadings, Loadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs
@@ -107,6 +109,13 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
         "mean_": 1,
         "noise_variance_": 2,
     }
+
+    components_: Annotated[np.ndarray, Array("f d")]
+    factor_covariance_: Annotated[np.ndarray, Array("f f")]
+    noise_variance_: Annotated[np.ndarray, Array("d", low=0.0)]
+    mean_: Annotated[np.ndarray, Array("d")]
+    communalities_: Annotated[np.ndarray, Array("d")]
+    loglike_: list[float]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -219,6 +228,11 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
         """A Newton step on the profiled likelihood, or the step of EM where cells are missing."""
         U = STAGES[type(U)].update(U, stats)
         return U._replace(rotation=rotate(U.loadings, U.noise, self.rotation))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As the way does that continues from such parts."""
+        k = self.shape.d if self.n_components is None else self.n_components
+        return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names={"f": k})
 
     def encode(self, U: Loadings, b: Block) -> np.ndarray:
         """The posterior mean of z."""

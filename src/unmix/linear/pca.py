@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Online, Sizes, Stage, falling
 from unmix.engine.trace import Fit
@@ -35,6 +36,7 @@ from unmix.linear._em import AxesEM
 from unmix.linear._stage import Way
 from unmix.linear._subspace import SubspaceIteration
 from unmix.maths import latent
+from unmix.maths.arrays import Array
 from unmix.maths.latent import CellLoadings
 from unmix.model import Model
 from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs, Samples
@@ -122,6 +124,15 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     degrees: ClassVar[dict[str, int | None]] = {
         "mean_": 1, "explained_variance_": 2, "noise_variance_": 2, "singular_values_": 1, "transform": 1,
     }  # fmt: skip
+
+    components_: Annotated[np.ndarray, Array("c d")]
+    explained_variance_: Annotated[np.ndarray, Array("c", low=0.0)]
+    explained_variance_ratio_: Annotated[np.ndarray, Array("c", low=0.0)]
+    singular_values_: Annotated[np.ndarray, Array("c", low=0.0)]
+    mean_: Annotated[np.ndarray, Array("d")]
+    noise_variance_: Annotated[float, Array(low=0.0)]
+    n_components_: Annotated[int, Array(kind="i", name="c")]
+    n_samples_: Annotated[int, Array(kind="i", low=0)]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
@@ -234,6 +245,11 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
     def update(self, U: Any, stats: Any) -> Any:
         """Axes from the moments, from the image of a subspace, or by a step of EM."""
         return self._of(U).update(U, stats)
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As the way does that continues from such parts."""
+        way = STAGES.get(type(U), STAGES[Axes])(self, self.shape)
+        return way.described(U, data)  # type: ignore[no-any-return]
 
     def encode(self, U: Any, b: Block) -> np.ndarray:
         """Projection on the axes."""

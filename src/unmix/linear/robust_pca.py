@@ -26,16 +26,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.linear._least_absolute import least_absolute
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.spectra import leading_axes, whole_axes
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
@@ -51,6 +53,7 @@ SLOW = 0.95  # a fall per pass that is too slow
 CHANGES = 30  # of the penalty; then the last stays, so that the iteration converges
 STEPS = 60  # of the iteration for new rows, in which it recovers what it recovers exactly; the others take far more
 EXACT_COLUMNS = 64  # columns up to which the exact decomposition costs nothing
+AXES_LIMIT = 8.0  # of the cells of axes of length one, and of the random directions before them
 
 
 class Search(NamedTuple):
@@ -68,26 +71,26 @@ class Parts(NamedTuple):
     `mu` and `ratio` are μ⁺ and μ/μ⁺ of the coming pass; `primal` and `dual` the relative residuals of the one before.
     """
 
-    axes: np.ndarray
-    rank: int
-    shrink: np.ndarray
-    singular_values: np.ndarray
+    axes: Annotated[np.ndarray, Array("q d", low=-AXES_LIMIT, high=AXES_LIMIT)]
+    rank: Annotated[int, Array(kind="i", low=0, high="q", name="r")]
+    shrink: Annotated[np.ndarray, Array("r")]
+    singular_values: Annotated[np.ndarray, Array("r", low=0.0)]
     whole: bool
-    lam: float
-    unit: float
-    mu: float
-    ratio: float
-    primal: float
-    dual: float
-    step: int
-    seed: int
+    lam: Annotated[float, Array(low=POSITIVE)]
+    unit: Annotated[float, Array(low=POSITIVE)]
+    mu: Annotated[float, Array(low=POSITIVE)]
+    ratio: Annotated[float, Array(low=POSITIVE)]
+    primal: Annotated[float, Array(low=0.0)]
+    dual: Annotated[float, Array(low=0.0)]
+    step: Annotated[int, Array(kind="i", low=0)]
+    seed: Annotated[int, Array(kind="i", low=0)]
     search: Search
 
 
 class Stats(NamedTuple):
     """G, and the squared norms of R, Y/μ and X."""
 
-    gram: np.ndarray
+    gram: Annotated[np.ndarray, Array("g d")]
     residual: float
     dual: float
     data: float
@@ -96,9 +99,9 @@ class Stats(NamedTuple):
 class Hidden(NamedTuple):
     """What a row keeps: m, and in the closing pass its scores and its sparse part too."""
 
-    m: np.ndarray
-    scores: np.ndarray
-    sparse: np.ndarray
+    m: Annotated[np.ndarray, Array("m d")]
+    scores: Annotated[np.ndarray, Array("m s")]
+    sparse: Annotated[np.ndarray, Array("m t")]
 
 
 class RobustPCA(Reconstructs, Model):
@@ -178,6 +181,13 @@ class RobustPCA(Reconstructs, Model):
         "sparse_": 1,
         "transform": 1,
     }
+
+    components_: Annotated[np.ndarray, Array("r d")]
+    singular_values_: Annotated[np.ndarray, Array("r", low=0.0)]
+    n_components_: Annotated[int, Array(kind="i", name="r")]
+    rank_: Annotated[int, Array(kind="i", name="r")]
+    low_rank_: Annotated[np.ndarray, Array("n d", maybe=True)]
+    sparse_: Annotated[np.ndarray, Array("n d", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -282,6 +292,10 @@ class RobustPCA(Reconstructs, Model):
         """Whether the constraint holds and the two subgradients agree."""
         tol = self._tol(self.shape.dtype)
         return U.step > 0 and U.primal <= tol and U.dual <= (LOOSE if U.search.changes >= HARD else DUAL) * tol
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Axes, their images and the dual variables of each row."""
+        return Described(Parts, Stats, Hidden)
 
     def publish(self, fit: Fit) -> None:
         """The low-rank part's singular vectors and values; both parts if the rows were in memory."""

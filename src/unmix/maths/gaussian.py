@@ -14,10 +14,12 @@ computed once for each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+
+from unmix.maths.arrays import Array
 
 COMPLETE_ROWS_PER_COLUMN = 5  # with at least this many, the complete rows alone give the covariance
 
@@ -25,10 +27,10 @@ COMPLETE_ROWS_PER_COLUMN = 5  # with at least this many, the complete rows alone
 class Whitening(NamedTuple):
     """y = (x − origin) white;  x = origin + y back;  the distance is (x − u)ᵀ precision (x − u)."""
 
-    origin: np.ndarray
-    white: np.ndarray
-    back: np.ndarray
-    precision: np.ndarray
+    origin: Annotated[np.ndarray, Array("d")]
+    white: Annotated[np.ndarray, Array("d e")]
+    back: Annotated[np.ndarray, Array("e d")]
+    precision: Annotated[np.ndarray, Array("d d")]
 
 
 def moments(x: np.ndarray, observed: np.ndarray | None, w: np.ndarray | None, origin: np.ndarray) -> np.ndarray:

@@ -14,10 +14,11 @@ Factor analysis is this model; probabilistic PCA is this model with one ψ for a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import dense
 from unmix.maths.moments import Moments
 
@@ -27,12 +28,12 @@ CHUNK_NUMBERS = 1 << 19  # in a k×k×rows array: about 4 MiB
 class Loadings(NamedTuple):
     """Parts of the model; z of `transform` is z of the model times `rotation`. The noise stays above its floor."""
 
-    shift: np.ndarray
-    mean: np.ndarray
-    loadings: np.ndarray
-    noise: np.ndarray
-    floor: np.ndarray
-    rotation: np.ndarray
+    shift: Annotated[np.ndarray, Array("d")]
+    mean: Annotated[np.ndarray, Array("d")]
+    loadings: Annotated[np.ndarray, Array("f d")]
+    noise: Annotated[np.ndarray, Array("d", low=POSITIVE)]
+    floor: Annotated[np.ndarray, Array("d", low=0.0)]
+    rotation: Annotated[np.ndarray, Array("f f")]
 
 
 class CellLoadings(Loadings):
@@ -44,10 +45,10 @@ class CellLoadings(Loadings):
 class Cells(NamedTuple):
     """The statistics A, B, C, N; symmetric matrices as their lower triangles, columns of X last."""
 
-    second: np.ndarray
-    cross: np.ndarray
-    square: np.ndarray
-    latent: np.ndarray
+    second: Annotated[np.ndarray, Array("t d")]
+    cross: Annotated[np.ndarray, Array("f+1 d")]
+    square: Annotated[np.ndarray, Array("d")]
+    latent: Annotated[np.ndarray, Array("t")]
 
 
 class Posterior(NamedTuple):

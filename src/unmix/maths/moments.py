@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+
+from unmix.maths.arrays import Array
 
 
 class Moments(NamedTuple):
     """Σ w, Σ w (x−s) and Σ w (x−s)(x−s)ᵀ for the origin s: all that a Gaussian model needs of complete rows."""
 
     n: float
-    sum: np.ndarray
-    scatter: np.ndarray
+    sum: Annotated[np.ndarray, Array("d")]
+    scatter: Annotated[np.ndarray, Array("d d")]
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,7 +6,7 @@ What is asked of them is written here, once: memberships, labels, densities, inf
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -17,6 +17,7 @@ from unmix.engine.block import Block
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Density, Imputes, Memberships, Samples
 
@@ -37,6 +38,9 @@ class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
     missing: ClassVar[bool] = True
     accelerate: ClassVar[bool] = True
     collect: ClassVar[bool | str] = "memory"
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    converged_: bool
+
     n_components: int
     random_state: Any
     _shape: Shape = Shape(0, 0, np.dtype(np.float64))  # until there are rows

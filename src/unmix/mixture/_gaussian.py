@@ -7,7 +7,7 @@ travel as upper triangles.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -18,6 +18,7 @@ from unmix.engine.sample import centre_of
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
+from unmix.maths.arrays import Array
 from unmix.mixture._base import BaseMixture
 from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free, shape_of
 from unmix.model.capabilities import Gaussians
@@ -36,8 +37,8 @@ RUNNING: dict[str, Any] = {  # what parameters of how a fit runs may be
 class Scratch(NamedTuple):
     """What follows from the parameters and saves time: natural parameters, and how far their terms exceed their sum."""
 
-    natural: np.ndarray
-    spread: np.ndarray
+    natural: Annotated[np.ndarray, Array("natural")]
+    spread: Annotated[np.ndarray, Array(low=0.0)]
 
 
 NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
@@ -51,6 +52,12 @@ class GaussianBase(BaseMixture):
         "covariances_": 2, "precisions_": -2, "precisions_cholesky_": -1, "mean_prior_": 1, "covariance_prior_": 2,
         "lower_bound_": None, "log_evidence_": None,
     }  # fmt: skip
+
+    weights_: Annotated[np.ndarray, Array("k", low=0.0)]
+    means_: Annotated[np.ndarray, Array("k d")]
+    covariances_: Annotated[np.ndarray, Array("covariances")]
+    precisions_cholesky_: Annotated[np.ndarray, Array("covariances")]
+    precisions_: Annotated[np.ndarray, Array("covariances")]
 
     covariance_type: str
     reg_covar: float
@@ -82,6 +89,14 @@ class GaussianBase(BaseMixture):
         if b.observed is None and narrow and error <= FEATURES_ERROR[b.x.dtype.name]:
             return rows.by_features(G, b.x, U.shift, b.w, collect)
         return rows.by_components(G, b.x, U.shift, b.w, b.observed, collect)
+
+    def names(self) -> dict[str, Any]:
+        """The shapes that depend on the covariance type, for descriptions."""
+        kind, K, d = self.covariance_type, self.n_components, self.shape.d
+        triangle = d * (d + 1) // 2
+        quadratic = {"full": triangle, "tied": 0, "diag": d, "spherical": 1}[kind]
+        moments = {"full": (K, triangle), "tied": (triangle,), "diag": (K, d), "spherical": (K,)}[kind]
+        return {"k": K, "covariances": shape_of(kind, K, d), "moments": moments, "natural": (K, 1 + d + quadratic)}
 
     # ---------------------------------------------------------------- the start
 

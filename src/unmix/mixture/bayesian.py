@@ -24,17 +24,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Online
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.dirichlet import divergence, expected_weights
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._gaussian import NO_SCRATCH, RUNNING, GaussianBase, Scratch, nearest, split
@@ -44,28 +46,30 @@ from unmix.model.peer import Peer
 SINGULAR = 1e-12  # share of the largest variance, below which the rows' own covariance cannot be a prior
 PRIOR_FLOOR = 1e-290  # of a variance that is a prior, so that its inverse is a number
 
+PerComponent = Annotated[np.ndarray, Array("k", low=0.0)]
+
 
 class Events(NamedTuple):
     """Of each component, whether its covariance is singular and was raised to a floor."""
 
-    floored: np.ndarray
+    floored: Annotated[np.ndarray, Array("k", "i", 0)]
 
 
 class Parts(NamedTuple):
     """q, the priors that come from the data, and what follows: E π, Σ, factors, log ρ without the Gaussian."""
 
-    shift: np.ndarray
-    mean_prior: np.ndarray
-    covariance_prior: np.ndarray
-    counts: np.ndarray
-    concentration: np.ndarray
-    mean_precision: np.ndarray
-    dof: np.ndarray
-    weights: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
-    factors: np.ndarray
-    log_weights: np.ndarray
+    shift: Annotated[np.ndarray, Array("d")]
+    mean_prior: Annotated[np.ndarray, Array("d")]
+    covariance_prior: Annotated[np.ndarray, Array("prior")]
+    counts: Annotated[np.ndarray, Array("k", low=0.0)]
+    concentration: Annotated[np.ndarray, Array("concentration", low=POSITIVE)]
+    mean_precision: Annotated[np.ndarray, Array("k", low=POSITIVE)]
+    dof: Annotated[np.ndarray, Array("dof", low=POSITIVE)]
+    weights: Annotated[np.ndarray, Array("k", low=0.0)]
+    means: Annotated[np.ndarray, Array("k d")]
+    covariances: Annotated[np.ndarray, Array("covariances")]
+    factors: Annotated[np.ndarray, Array("covariances")]
+    log_weights: Annotated[np.ndarray, Array("k")]
     events: Events
     scratch: Scratch = NO_SCRATCH
 
@@ -161,10 +165,16 @@ class BayesianGaussianMixture(GaussianBase):
     }
     peer = Peer(
         "sklearn.mixture",
-        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ lower_bounds_ weight_concentration_ "
-        "weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ degrees_of_freedom_ "
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ lower_bounds_ "
+        "weight_concentration_ weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ degrees_of_freedom_ "
         "degrees_of_freedom_prior_ covariance_prior_",
     )
+
+    weight_concentration_: tuple[PerComponent, PerComponent] | PerComponent
+    mean_precision_: Annotated[np.ndarray, Array("k")]
+    degrees_of_freedom_: Annotated[Any, Array("dof")]
+    mean_prior_: Annotated[np.ndarray, Array("d")]
+    covariance_prior_: Annotated[Any, Array("prior")]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -295,6 +305,17 @@ class BayesianGaussianMixture(GaussianBase):
         if blank is not None:
             log_p[blank] = 0.0
         return z, log_p, totals
+
+    def described(self, U: Any, data: Any) -> Described:
+        """By the covariance type and that of the prior of the weights."""
+        kind, K, d = self.covariance_type, self.n_components, self.shape.d
+        process = self.weight_concentration_prior_type == "dirichlet_process"
+        more = {
+            "prior": {"full": (d, d), "tied": (d, d), "diag": (d,), "spherical": ()}[kind],
+            "concentration": (2, K) if process else (K,),
+            "dof": () if kind == "tied" else (K,),
+        }
+        return Described(Parts, Stats, Any, self.names() | more)
 
     def _mixing(self, U: Parts) -> np.ndarray:
         return np.asarray(np.exp((U.log_weights - U.log_weights.max()).astype(np.float64)))

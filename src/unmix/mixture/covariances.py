@@ -6,13 +6,14 @@ of the same shape. In the moments B, symmetric matrices are upper triangles.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from unmix.kernels import gaussian_rows as rows
+from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE
 
 ROUNDING = 1e-5  # share of the mean square: a variance further below 0 than that is not rounding
@@ -22,9 +23,9 @@ SMALLEST_SQUARE = 1e-16  # share of the largest mean square, below which a colum
 class Stats(NamedTuple):
     """N, A, B; symmetric matrices as upper triangles."""
 
-    N: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
+    N: Annotated[np.ndarray, Array("k")]
+    A: Annotated[np.ndarray, Array("k d")]
+    B: Annotated[np.ndarray, Array("moments")]
 
 
 def is_matrix(kind: str) -> bool:

@@ -24,15 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._gaussian import (
     NO_SCRATCH,
@@ -71,18 +73,18 @@ PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "
 class Events(NamedTuple):
     """Of each component: how often it was reset; whether its covariance is singular and was raised to a floor."""
 
-    resets: np.ndarray
-    floored: np.ndarray
+    resets: Annotated[np.ndarray, Array("k", "i", 0)]
+    floored: Annotated[np.ndarray, Array("k", "i", 0)]
 
 
 class Parts(NamedTuple):
     """π, μ, Σ and its factors P with P Pᵀ = Σ⁻¹."""
 
-    shift: np.ndarray
-    weights: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
-    factors: np.ndarray
+    shift: Annotated[np.ndarray, Array("d")]
+    weights: Annotated[np.ndarray, Array("k", low=0.0)]
+    means: Annotated[np.ndarray, Array("k d")]
+    covariances: Annotated[np.ndarray, Array("covariances")]
+    factors: Annotated[np.ndarray, Array("covariances")]
     events: Events
     scratch: Scratch = NO_SCRATCH
 
@@ -162,7 +164,7 @@ class GaussianMixture(GaussianBase):
 
     peer = Peer(
         "sklearn.mixture",
-        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_",
+        "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ lower_bounds_",
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -334,6 +336,10 @@ class GaussianMixture(GaussianBase):
             resets = resets + np.isin(np.arange(len(N)), again)
         weights, means = U.weights if "weights" in fixed else weights, U.means if "means" in fixed else means
         return self._complete(Parts(U.shift, weights, means, covariances, factors, Events(resets, low)))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """By the covariance type."""
+        return Described(Parts, Stats, Any, self.names())
 
     def notes(self, U: Parts) -> list[str]:
         """What happened to components that collapsed."""

@@ -15,7 +15,7 @@ import copy
 import os
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +25,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine import tree
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described, Record, Scoped, fields, several
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
 from unmix.mixture.columns import fill, groups, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
@@ -45,15 +47,15 @@ SHARED = (
 class Parts(NamedTuple):
     """π, and the parameters of each group of columns."""
 
-    weights: np.ndarray
-    families: tuple[Any, ...]
+    weights: Annotated[np.ndarray, Array("k", low=0.0)]
+    families: Annotated[Any, "parameters"]
 
 
 class Stats(NamedTuple):
     """N, and the statistics of each group of columns."""
 
-    N: np.ndarray
-    families: tuple[Any, ...]
+    N: Annotated[np.ndarray, Array("k")]
+    families: Annotated[Any, "statistics"]
 
 
 class Mixture(PerColumn, BaseMixture):
@@ -116,6 +118,10 @@ class Mixture(PerColumn, BaseMixture):
     }
 
     degrees: ClassVar[dict[str, int | None]] = {"means_": 1, "lower_bound_": None}  # of Gaussians
+
+    weights_: Annotated[np.ndarray, Array("k", low=0.0)]
+    means_: Annotated[np.ndarray, Array("k d", maybe=True)]
+    parameters_: Annotated[Any, "published"]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -266,6 +272,21 @@ class Mixture(PerColumn, BaseMixture):
         with np.errstate(all="ignore"):  # the engine notices what is not finite
             families = zip(self._groups(), U.families, stats.families, strict=True)
             return Parts(N / N.sum(), tuple(f.update(P, S) for (f, _), P, S in families))
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As the families say, each of its own columns."""
+        own = []
+        for f, columns in self._groups():
+            names = {"j": self.shape.d if columns is None else len(columns)}
+            public = Record(fields(f.parameters) if f.parameters is not Any else {})
+            own.append([Scoped(kind, names) for kind in (f.parameters, f.statistics, public)])
+        parameters, statistics, published = zip(*own, strict=True)
+        kinds = {
+            "parameters": several(*parameters),
+            "statistics": several(*statistics),
+            "published": several(*published, of=list) if self.per_column() else published[0],
+        }
+        return Described(Parts, Stats, Any, {"k": self.n_components, **kinds})
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts | None:
         """The parts of a fit, the heaviest made two by a k-means of draws of it, or two made one."""

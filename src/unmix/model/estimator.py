@@ -26,7 +26,7 @@ from unmix.engine.learn import Learnt
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
-from unmix.engine.trace import Fit, picture
+from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
@@ -63,6 +63,12 @@ class Model(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    trace_: list[Step]
+    result_: str
+    n_iter_: int
+    stages_: list[Ended]
+    n_features_in_: int
+    _dtype_: np.dtype
     _parts_: Any
     _online_: tuple[Any, int, float]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.block import Block
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
+from unmix.maths.arrays import Array
 from unmix.maths.distances import dense, squared_distances
 from unmix.maths.seeding import plus_plus
 
@@ -30,9 +32,9 @@ class Points(NamedTuple):
 class Centres(NamedTuple):
     """Centres of some of the points, and the cluster of each of these."""
 
-    centers: np.ndarray
-    rows: np.ndarray | None  # which of the points; None: all
-    label: np.ndarray
+    centers: Annotated[np.ndarray, Array("k c")]
+    rows: Annotated[np.ndarray, Array("l", "i", 0, "p-1")] | None  # which of the points; None: all
+    label: Annotated[np.ndarray, Array("l", "i", -1, "k-1")]
     done: bool = False
 
 
@@ -64,7 +66,7 @@ class Lloyd(Stage):
 
     def start(self, before: Any, data: Points, rng: np.random.Generator) -> Centres:
         """k-means++ of some of the points."""
-        n, most, index = data.x.shape[0], max(ROWS, ROWS_PER_CLUSTER * self.K), None
+        n, most, index = data.x.shape[0], self._used, None
         if n > most:
             index = np.sort(rng.choice(n, most, replace=False))
         x, w = (data.x, data.w) if index is None else (data.x[index], data.w[index])
@@ -83,6 +85,16 @@ class Lloyd(Stage):
             centers, label = U.centers.copy(), U.label.copy()
             few = lloyd(x, w, centers, label, len(label) // ROWS_PER_CHANGE)
         return Centres(centers, U.rows, label, bool(few)), None
+
+    def described(self, U: Any, data: Points) -> Described:
+        """Centres of the points, and the cluster of each that is used."""
+        n, c = data.x.shape
+        return Described(Centres, Any, Any, {"k": self.K, "c": c, "p": n, "l": min(n, self._used)})
+
+    @property
+    def _used(self) -> int:
+        """Points that are used at most."""
+        return max(ROWS, ROWS_PER_CLUSTER * self.K)
 
     def goal(self, U: Centres, first: float) -> bool:
         """Done when hardly any point changes."""

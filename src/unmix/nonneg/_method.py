@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from unmix.engine.block import Block
+from unmix.maths.arrays import POSITIVE, Array
 
 FIRST_STRETCH = 0.4  # how far HALS overshoots at first, in units of the way it came; then by the pace of the fit
 
@@ -15,7 +16,7 @@ FIRST_STRETCH = 0.4  # how far HALS overshoots at first, in units of the way it 
 class Scratch(NamedTuple):
     """What speeds up the next pass. Without it the parts mean the same."""
 
-    gram: np.ndarray  # (k, k) U Uᵀ
+    gram: Annotated[np.ndarray, Array("k k")]  # (k, k) U Uᵀ
     stretch: float  # how far HALS overshoots, in units of the step it took
 
 
@@ -28,8 +29,9 @@ class Events(NamedTuple):
 class Parts(NamedTuple):
     """U, transposed: the k loads of a feature lie side by side."""
 
-    loads: np.ndarray  # (d, k)
-    scale: float  # what the data are divided by, a power of four; z and the loads are divided by its square root
+    loads: Annotated[np.ndarray, Array("d k", low=0.0)]  # (d, k)
+    # what the data are divided by, a power of four; z and the loads are divided by its square root
+    scale: Annotated[float, Array(low=POSITIVE)]
     scratch: Scratch
     events: Events
 
@@ -39,11 +41,11 @@ class Stats(NamedTuple):
 
     n: float
     error: float  # Σ w D
-    A: np.ndarray
-    m: np.ndarray  # Σ w z
-    B: np.ndarray
-    F: np.ndarray  # A (Kullback–Leibler: m) of the blocks without holes
-    P: Any  # of the blocks with holes; the number 0 where there are none
+    A: Annotated[np.ndarray, Array("k k")]
+    m: Annotated[np.ndarray, Array("k")]  # Σ w z
+    B: Annotated[np.ndarray, Array("d k")]
+    F: Annotated[np.ndarray, Array("whole")]  # A (Kullback–Leibler: m) of the blocks without holes
+    P: Annotated[np.ndarray, Array("d k")] | float  # of the blocks with holes; the number 0 where there are none
 
 
 class Effort(NamedTuple):

@@ -33,15 +33,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
 from unmix.model.peer import Peer
@@ -147,6 +149,9 @@ class NMF(Reconstructs, Model):
         params=lambda model: {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"},
     )
     given: Given | None = None  # while a fit runs that was given first z or parts
+
+    components_: Annotated[np.ndarray, Array("k d", low=0.0)]
+    n_components_: Annotated[int, Array(kind="i", name="k")]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
@@ -328,6 +333,12 @@ class NMF(Reconstructs, Model):
         """Next parts, no worse for the z that the statistics were made of."""
         _, _, u1, u2 = self._penalties(U)
         return self._method.update(U, s, s.n * u1, s.n * u2)
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Loads and sums; of rows without holes what the loss sums."""
+        k = self._size(self.shape.d)
+        z = Annotated[np.ndarray, Array("m k", low=0.0)]
+        return Described(Parts, Stats, z, {"k": k, "whole": (k,) if self._kl else (k, k)})
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in the parts that users see."""

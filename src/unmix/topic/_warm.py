@@ -7,15 +7,17 @@ From there small online steps over a sample are taken, each from a fresh γ, ten
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import psi
 
 from unmix.engine.block import Block
+from unmix.engine.described import Described
 from unmix.engine.runners import PIECES, each
 from unmix.engine.stage import Sizes, Stage
+from unmix.maths.arrays import Array
 from unmix.maths.seeding import far_apart
 from unmix.topic._documents import counts
 
@@ -44,11 +46,11 @@ class Sample(NamedTuple):
 class Topics(NamedTuple):
     """λ word by word and its sums, the step of how many, and the order in which documents come."""
 
-    weight: np.ndarray
-    totals: np.ndarray
-    step: int
-    steps: int
-    order: np.ndarray
+    weight: Annotated[np.ndarray, Array("d k", low=0.0)]
+    totals: Annotated[np.ndarray, Array("k", low=0.0)]
+    step: Annotated[int, Array(kind="i", low=0)]
+    steps: Annotated[int, Array(kind="i", low=0)]
+    order: Annotated[np.ndarray, Array("o", "i", 0, "p-1")]
 
 
 class Warm(Stage):
@@ -129,6 +131,10 @@ class Warm(Stage):
     def goal(self, U: Topics, first: float) -> bool:
         """Three times over all documents, but at least thirty steps."""
         return U.step >= U.steps
+
+    def described(self, U: Any, data: Sample) -> Described:
+        """λ, and an order of the documents that are used."""
+        return Described(Topics, Any, Any, {"k": len(self.alpha), "o": len(data.order), "p": data.x.shape[0]})
 
     def hand(self, U: Topics, data: Sample) -> np.ndarray:
         """λ."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, psi
@@ -30,9 +30,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from unmix.engine.block import Block, Local
+from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Online, Sizes, Stage
 from unmix.engine.trace import Fit
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.dirichlet import expected_log, learn_alpha, learn_eta
 from unmix.model import Model
 from unmix.model.capabilities import Completes
@@ -47,19 +49,19 @@ WARM_SWEEPS = 3  # over a document that continues from its last γ: the next pas
 class Parts(NamedTuple):
     """λ word by word, the priors, and what follows: β = exp(E[log β]) / e^top, padded; Σ_k KL(q(β_k) ‖ Dir(η))."""
 
-    weight: np.ndarray
-    alpha: np.ndarray
-    eta: float
-    beta: np.ndarray
-    top: np.ndarray
+    weight: Annotated[np.ndarray, Array("d k", low=POSITIVE)]
+    alpha: Annotated[np.ndarray, Array("k", low=POSITIVE)]
+    eta: Annotated[float, Array(low=POSITIVE)]
+    beta: Annotated[np.ndarray, Array("d lanes", low=0.0)]
+    top: Annotated[np.ndarray, Array("d")]
     divergence: float
 
 
 class Stats(NamedTuple):
     """S, E and W."""
 
-    words: np.ndarray
-    elog: np.ndarray
+    words: Annotated[np.ndarray, Array("d k")]
+    elog: Annotated[np.ndarray, Array("learnt")]
     documents: float
 
 
@@ -151,6 +153,10 @@ class LatentDirichletAllocation(Completes, Model):
             "n_batch_iter_": model.n_iter_ + 1,
         },
     )
+
+    components_: Annotated[np.ndarray, Array("k d", low=0.0)]
+    exp_dirichlet_component_: Annotated[np.ndarray, Array("k d", low=0.0)]
+    doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -299,6 +305,12 @@ class LatentDirichletAllocation(Completes, Model):
         if stats.elog.size and stats.documents > 0:
             alpha = learn_alpha(alpha, stats.elog / stats.documents)
         return self.parts_of(U.eta + stats.words, alpha, U.eta, learn=self.topic_word_prior == "auto")
+
+    def described(self, U: Any, data: Any) -> Described:
+        """λ and what follows from it; γ of the documents."""
+        K = self.n_components
+        sizes = {"k": K, "lanes": -(-K // LANES) * LANES, "learnt": K if isinstance(self.doc_topic_prior, str) else 0}
+        return Described(Parts, Stats, Annotated[np.ndarray, Array("m k", low=POSITIVE)], sizes)
 
     def parts_of(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
         """The parts that λ makes."""

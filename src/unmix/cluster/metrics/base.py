@@ -11,20 +11,21 @@ centres is its *frame*, a tree of arrays that U carries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from unmix.cluster._parts import Events, Parts, unmoved
 from unmix.engine.block import Block
+from unmix.maths.arrays import Array
 
 
 class Rows(NamedTuple):
     """z: the cluster of each row, and its bounds."""
 
-    label: np.ndarray
-    upper: np.ndarray  # distance to the own centre − path
-    lower: np.ndarray  # at most the distance to any other centre + drift
+    label: Annotated[np.ndarray, Array("m", "i", 0, "k-1")]
+    upper: Annotated[np.ndarray, Array("m", "x")]  # distance to the own centre − path
+    lower: Annotated[np.ndarray, Array("m", "x")]  # at most the distance to any other centre + drift
 
 
 class Metric(ABC):
@@ -34,11 +35,16 @@ class Metric(ABC):
     share: ClassVar[float] = 1.0  # of V in the loss
     power: ClassVar[int] = 2  # of the distance that bounds are about, in V
     sparse: ClassVar[bool] = True  # whether it takes CSR rows
+    kinds: ClassVar[tuple[Any, Any]]  # of its frame and of its statistics
 
     def check(self, sparse: bool) -> None:
         """Refuse CSR rows where it cannot take them."""
         if sparse and not self.sparse:
             raise TypeError(f"metric={self.name!r} needs dense data. Use '.toarray()' to convert it to dense.")
+
+    def names(self, d: int) -> dict[str, Any]:
+        """What a description of parts calls by name: the kind of the frame, the columns where clusters are sought."""
+        return {"frame": self.kinds[0], "e": d}
 
     # -- where clusters are sought --
 

@@ -6,7 +6,7 @@ that differ where all cells are 0 or 1.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from unmix.cluster._parts import Parts
 from unmix.cluster.metrics.base import Metric, Rows, rows_of
 from unmix.engine import tree
 from unmix.engine.block import Block
+from unmix.maths.arrays import Array
 from unmix.maths.distances import squared_distances, squares
 
 SINGLE_VARIANCE = 1e-28, 1e28  # of data whose squared distances are taken in float32
@@ -23,16 +24,17 @@ SINGLE_VARIANCE = 1e-28, 1e28  # of data whose squared distances are taken in fl
 class Stats(NamedTuple):
     """Sums per cluster; `holes` is 0 where every cell was observed."""
 
-    N: np.ndarray
-    A: np.ndarray
-    V: np.ndarray
-    holes: np.ndarray | float
+    N: Annotated[np.ndarray, Array("k")]
+    A: Annotated[np.ndarray, Array("k e")]
+    V: Annotated[np.ndarray, Array("k")]
+    holes: Annotated[np.ndarray, Array("k e")] | float
 
 
 class Euclidean(Metric):
     """‖x − u‖²; the best centre is the mean of the observed cells."""
 
     name = "euclidean"
+    kinds: ClassVar[tuple[Any, Any]] = tuple[()], Stats
 
     # -- distances --
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from unmix.cluster._parts import Parts
 from unmix.cluster.metrics.base import Rows, rows_of
-from unmix.cluster.metrics.euclidean import Euclidean
+from unmix.cluster.metrics.euclidean import Euclidean, Stats
 from unmix.engine.block import Block
 from unmix.maths.distances import squared_distances
 from unmix.maths.gaussian import Whitening, expected, mean_and_covariance, moments, patterns, regression, whitening
@@ -24,7 +24,12 @@ class Mahalanobis(Euclidean):
     """
 
     name = "mahalanobis"
+    kinds = Whitening, Stats
     sparse = False
+
+    def names(self, d: int) -> dict[str, Any]:
+        """The frame tells how many columns there are where clusters are sought."""
+        return {"frame": self.kinds[0]}
 
     def frame(self, sample: Block, params: dict[str, Any]) -> Any:
         """The whitening, from `VI` or from the covariance of the sample."""

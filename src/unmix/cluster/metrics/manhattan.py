@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from unmix.cluster._parts import Parts
 from unmix.cluster.metrics.base import Metric, Rows, rounded, rows_of
 from unmix.engine.block import Block
+from unmix.maths.arrays import Array
 
 CUTS_INSIDE = 5  # of the bin that holds the median
 STEPS_OUTSIDE = 3  # on either side of it
@@ -19,17 +20,17 @@ GRID_EDGES = 2 + (CUTS_INSIDE + 2) + 2 * STEPS_OUTSIDE  # the centre, the bin's 
 class Bins(NamedTuple):
     """Sums per cluster, and per bin of its grid: Σw(x − u) and Σw."""
 
-    N: np.ndarray
-    total: np.ndarray
-    V: np.ndarray
-    weight: np.ndarray
+    N: Annotated[np.ndarray, Array("k")]
+    total: Annotated[np.ndarray, Array("k d g+1")]
+    V: Annotated[np.ndarray, Array("k")]
+    weight: Annotated[np.ndarray, Array("k d g+1")]
 
 
 class Grid(NamedTuple):
     """For each cluster and column the edges on which the median is sought; quantiles of each column, to begin with."""
 
-    edges: np.ndarray
-    quantiles: np.ndarray
+    edges: Annotated[np.ndarray, Array("k d g")]
+    quantiles: Annotated[np.ndarray, Array("d g-1")]
     sought: float = 0.0  # at most what the objective per row may gain when the medians are found
 
 
@@ -45,6 +46,7 @@ class Manhattan(Metric):
     """
 
     name = "manhattan"
+    kinds = Grid, Bins
     power = 1
     sparse = False
 
@@ -62,6 +64,10 @@ class Manhattan(Metric):
                 at = np.searchsorted(np.cumsum(v[order]), np.linspace(0, 1, GRID_EDGES + 1)[1:-1] * v.sum())
                 quantiles[j] = x[order][np.minimum(at, len(x) - 1)]
         return Grid(np.zeros((0, d, GRID_EDGES)), quantiles)
+
+    def names(self, d: int) -> dict[str, Any]:
+        """Also the number of edges."""
+        return super().names(d) | {"g": GRID_EDGES}
 
     def sought(self, frame: Any) -> float:
         """What finding the medians may gain."""

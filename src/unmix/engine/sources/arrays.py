@@ -30,6 +30,8 @@ class Array(Source):
         self.columns = choose(columns, names, x.shape[1])
         self.names = names if names is None or self.columns is None else [names[j] for j in self.columns]
         self.path = path
+        mapped = x.filename if isinstance(x, np.memmap) else None
+        self.files = [path] if path else [str(mapped)] if mapped else []
         self.x = numbers(x) if x.dtype.kind == "O" else x
         self.n, self.d = x.shape[0], x.shape[1] if self.columns is None else len(self.columns)
         self.dtype = float_type([self.x.dtype])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 Bounds = Sequence[tuple[int, int]]
 Columns = Sequence[str | int]
 
+KNOWN_BYTES = 256 << 20  # of a file, by which it is known again
 PIECE = 4 << 20  # bytes of rows held at a time by sources that read in pieces
 
 
@@ -41,6 +43,8 @@ class Source:
         a stored NaN the same as no entry).
     names : list of str or None
         Column names.
+    files : sequence of str
+        The files that hold the rows.
     in_memory : bool
         Whether the data are in memory already.
     sequential : bool
@@ -54,6 +58,7 @@ class Source:
     sparse: bool = False
     absent: str = "zero"
     names: list[str] | None = None
+    files: Sequence[str] = ()
     in_memory: bool = False
     sequential: bool = False
 
@@ -116,7 +121,8 @@ class Source:
     def fingerprint(self) -> str:
         """An identity, so that no checkpoint is resumed on other data: kind, shape, dtype, names, and rows.
 
-        All rows that are in memory, a few of those that would have to be read.
+        All rows that are in memory; of files their bytes (`pieces_of`), and a few rows, which tell what columns were
+        chosen; of whatever else would have to be read a few rows.
         """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(repr((self.kind, self.n, self.d, self.dtype.str, self.sparse, self.names)).encode())
@@ -124,6 +130,9 @@ class Source:
             bounds = list(pairwise([*range(0, self.n, self._step()), self.n]))
         else:
             bounds = [(i, i + 1) for i in sorted(set(self._sample()))]
+        for path in self.files:
+            for piece in pieces_of(path):
+                digest.update(piece)
         for a, b in bounds:
             rows = self.read(a, b)
             parts = (rows.indptr, rows.indices, rows.data) if self.sparse else (rows,)
@@ -158,6 +167,21 @@ class Source:
             out[at : at + len(part)] = part
             at += len(part)
         return out
+
+
+def pieces_of(path: str) -> Iterator[bytes]:
+    """Bytes that tell a file from others: all of 256 MiB; of a larger one as many, spread evenly from head to end.
+
+    Of a gzip file the checksum and the length of what it holds.
+    """
+    with open(path, "rb") as f:
+        size = f.seek(0, os.SEEK_END)
+        yield b"" if path.endswith(".gz") else size.to_bytes(8, "little")
+        count = -(-min(size, KNOWN_BYTES) // PIECE)
+        last = max(size - (8 if path.endswith(".gz") else PIECE), 0)
+        for at in [last] if path.endswith(".gz") else np.linspace(0, last, count).astype(np.int64):
+            f.seek(int(at))
+            yield f.read(PIECE)
 
 
 class Cursor:

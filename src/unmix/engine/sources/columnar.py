@@ -107,6 +107,7 @@ class Ipc(Batches):
     def __init__(self, path: Path, columns: Columns | None = None) -> None:
         super().__init__()
         self.path = str(path)
+        self.files = [self.path]
         with named(self.path), self._open() as reader:
             schema = reader.schema
             self.names = table_columns(schema, columns)

@@ -103,6 +103,7 @@ class Csv(Source):
 
     def __init__(self, path: Path, columns: Columns | None = None) -> None:
         self.path = str(path)
+        self.files = [self.path]
         with open(self.path, "rb") as f:
             dialect, self.names, begin = sniff(f, self.path, columns)
             self.offsets, self.counts, quoted = index(f, begin, dialect.quoted, self.path)
@@ -143,6 +144,7 @@ class CsvGz(Sequential):
     def __init__(self, path: Path, columns: Columns | None = None) -> None:
         super().__init__()
         self.path = str(path)
+        self.files = [self.path]
         with gzip.open(self.path, "rb") as f:
             try:
                 dialect, self.names, self.begin = sniff(f, self.path, columns)

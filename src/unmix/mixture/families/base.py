@@ -10,12 +10,13 @@ Statistics that no rows can have are a LinAlgError: only extrapolation makes the
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine import tree
+from unmix.maths.arrays import Array
 
 PROBABILITY_FLOOR = 1e-15  # below which a probability counts as this, so that its logarithm is a number
 ROUNDING = 1e-9  # share by which sums of rows may miss their bounds
@@ -54,6 +55,10 @@ def possible(condition: Any) -> None:
 def filled(x: Any, w: np.ndarray, seen: np.ndarray | None) -> Any:
     """x, its missing cells at the weighted mean of their column."""
     return x if seen is None else x + (1.0 - seen) * (w @ x / np.maximum(w @ seen, DIVISOR_FLOOR))
+
+
+KJ = Annotated[np.ndarray, Array("k j")]  # of statistics
+K = Annotated[np.ndarray, Array("k")]
 
 
 class Family:
@@ -99,6 +104,8 @@ class Family:
     sparse: ClassVar[bool] = False
     missing: ClassVar[bool] = True
     shared: ClassVar[tuple[str, ...] | None] = None
+    parameters: ClassVar[Any] = Any  # what P and the statistics from a file must look like: `engine/described.py`
+    statistics: ClassVar[Any] = Any
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, counts, filled, over, possible, ratio, sums
+from unmix.maths.arrays import Array
+from unmix.mixture.families.base import (
+    KJ,
+    PROBABILITY_FLOOR,
+    ROUNDING,
+    Family,
+    counts,
+    filled,
+    over,
+    possible,
+    ratio,
+    sums,
+)
 
 
 class Probabilities(NamedTuple):
     """p and 1 − p, both kept so that float32 does not lose the smaller one."""
 
-    probabilities: np.ndarray
-    complements: np.ndarray
+    probabilities: Annotated[np.ndarray, Array("k j", low=0.0, high=1.0)]
+    complements: Annotated[np.ndarray, Array("k j", low=0.0, high=1.0)]
 
 
 class Bernoulli(Family):
@@ -31,6 +43,8 @@ class Bernoulli(Family):
     [[0.2, 0.8, 0.2, 0.8], [0.9, 0.1, 0.9, 0.1]]
     """
 
+    parameters: ClassVar[Any] = Probabilities
+    statistics: ClassVar[Any] = tuple[KJ, KJ]
     shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "0 or 1"
     sparse: ClassVar[bool] = True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from unmix.maths.arrays import Array
 from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, possible, ratio, sums
 
 LEVELS_LIMIT = 1e6  # of a column: more are numbers, not levels
@@ -15,7 +16,7 @@ LEVELS_LIMIT = 1e6  # of a column: more are numbers, not levels
 class Levels(NamedTuple):
     """p_kjl."""
 
-    probabilities: np.ndarray
+    probabilities: Annotated[np.ndarray, Array("k j l", low=0.0)]
 
 
 class Categorical(Family):
@@ -38,6 +39,8 @@ class Categorical(Family):
     [[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
     """
 
+    parameters: ClassVar[Any] = Levels
+    statistics: ClassVar[Any] = tuple[Annotated[np.ndarray, Array("k j l")]]
     shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "levels 0, 1, 2, …"
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, counts, filled, over, possible, ratio, sums
+from unmix.maths.arrays import POSITIVE, Array
+from unmix.mixture.families.base import (
+    KJ,
+    PROBABILITY_FLOOR,
+    ROUNDING,
+    Family,
+    K,
+    counts,
+    filled,
+    over,
+    possible,
+    ratio,
+    sums,
+)
 
 RATE_FLOOR = 1e-12
 TABLE_SIZE = 1 << 16  # of log-factorials
@@ -27,7 +40,7 @@ def log_factorial(x: Any) -> np.ndarray:
 class Rates(NamedTuple):
     """λ."""
 
-    rates: np.ndarray
+    rates: Annotated[np.ndarray, Array("k j", low=POSITIVE)]
 
 
 class Poisson(Family):
@@ -43,6 +56,8 @@ class Poisson(Family):
     [[1.0, 9.0], [8.0, 2.0]]
     """
 
+    parameters: ClassVar[Any] = Rates
+    statistics: ClassVar[Any] = tuple[KJ, KJ]
     shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "whole numbers of at least 0"
     sparse: ClassVar[bool] = True
@@ -81,8 +96,8 @@ class Poisson(Family):
 class Shares(NamedTuple):
     """p of each column, and the mean sum of a row."""
 
-    probabilities: np.ndarray
-    lengths: np.ndarray
+    probabilities: Annotated[np.ndarray, Array("k j", low=0.0)]
+    lengths: Annotated[np.ndarray, Array("k", low=0.0)]
 
 
 class Multinomial(Family):
@@ -99,6 +114,8 @@ class Multinomial(Family):
     [[0.1, 0.3, 0.6], [0.7, 0.2, 0.1]]
     """
 
+    parameters: ClassVar[Any] = Shares
+    statistics: ClassVar[Any] = tuple[K, KJ]
     shared: ClassVar[tuple[str, ...] | None] = ()
     needs: ClassVar[str] = "whole numbers of at least 0"
     sparse: ClassVar[bool] = True

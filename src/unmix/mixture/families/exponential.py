@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unmix.mixture.families.base import DIVISOR_FLOOR, ROUNDING, Family, counts, filled, over, possible, ratio, sums
+from unmix.maths.arrays import POSITIVE, Array
+from unmix.mixture.families.base import DIVISOR_FLOOR, KJ, ROUNDING, Family, counts, filled, over, possible, ratio, sums
 
 MEAN_FLOOR = 1e-9  # of a component, as a share of the column's mean
 
@@ -14,8 +15,8 @@ MEAN_FLOOR = 1e-9  # of a component, as a share of the column's mean
 class Means(NamedTuple):
     """1/λ, not below its floor."""
 
-    means: np.ndarray
-    floor: np.ndarray
+    means: Annotated[np.ndarray, Array("k j", low=POSITIVE)]
+    floor: Annotated[np.ndarray, Array("j", low=0.0)]
 
 
 class Exponential(Family):
@@ -31,6 +32,8 @@ class Exponential(Family):
     [[1.0, 9.0], [9.0, 1.0]]
     """
 
+    parameters: ClassVar[Any] = Means
+    statistics: ClassVar[Any] = tuple[KJ, KJ]
     shared: ClassVar[tuple[str, ...] | None] = ("floor",)
     needs: ClassVar[str] = "numbers of at least 0"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from unmix.mixture.families.base import DIVISOR_FLOOR, Family, counts, over, possible, ratio, sums
+from unmix.maths.arrays import POSITIVE, Array
+from unmix.mixture.families.base import DIVISOR_FLOOR, KJ, Family, counts, over, possible, ratio, sums
 
 VARIANCE_FLOOR = 1e-9  # of a component, as a share of the column's variance
 
@@ -15,10 +16,10 @@ VARIANCE_FLOOR = 1e-9  # of a component, as a share of the column's variance
 class Normals(NamedTuple):
     """μ about a fixed origin, σ² not below its floor."""
 
-    shift: np.ndarray
-    means: np.ndarray
-    variances: np.ndarray
-    floor: np.ndarray
+    shift: Annotated[np.ndarray, Array("j")]
+    means: Annotated[np.ndarray, Array("k j")]
+    variances: Annotated[np.ndarray, Array("k j", low=POSITIVE)]
+    floor: Annotated[np.ndarray, Array("j", low=0.0)]
 
 
 class Gaussian(Family):
@@ -36,6 +37,8 @@ class Gaussian(Family):
     [[0.0, 5.0], [9.0, 1.0]]
     """
 
+    parameters: ClassVar[Any] = Normals
+    statistics: ClassVar[Any] = tuple[KJ, KJ, KJ]
     shared: ClassVar[tuple[str, ...] | None] = ("shift", "floor")
     sparse: ClassVar[bool] = True
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from unmix.mixture.families.base import counts, over, ratio, sums
+from unmix.maths.arrays import POSITIVE, Array
+from unmix.mixture.families.base import KJ, K, counts, over, ratio, sums
 from unmix.mixture.families.gaussian import Gaussian, mean_and_variance
 
 
 class Tailed(NamedTuple):
     """μ about a fixed origin, σ² not below its floor, ν."""
 
-    shift: np.ndarray
-    means: np.ndarray
-    variances: np.ndarray
-    floor: np.ndarray
-    df: np.ndarray
+    shift: Annotated[np.ndarray, Array("j")]
+    means: Annotated[np.ndarray, Array("k j")]
+    variances: Annotated[np.ndarray, Array("k j", low=POSITIVE)]
+    floor: Annotated[np.ndarray, Array("j", low=0.0)]
+    df: Annotated[np.ndarray, Array("k", low=POSITIVE)]
 
 
 class Student(Gaussian):
@@ -48,6 +49,9 @@ class Student(Gaussian):
 
     sparse: ClassVar[bool] = False
     df_range: ClassVar[tuple[float, float]] = (0.1, 1000.0)  # within which ν is looked for
+
+    parameters: ClassVar[Any] = Tailed
+    statistics: ClassVar[Any] = tuple[KJ, KJ, KJ, KJ, K, K]
 
     def __init__(self, df: float | None = None) -> None:
         if df is not None and not df > 0:
