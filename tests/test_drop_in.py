@@ -24,7 +24,7 @@ import differences  # noqa: E402
 import plugin  # noqa: E402
 
 KINDS = ("private", "wording", "difference")
-ENOUGH = 0.95  # of the tests must pass, those of private functions and of the words of messages aside
+ENOUGH = 0.94  # of a file's tests must pass (of all: 96 %), those of private functions and of wording aside
 NAMESAKES = plugin.namesakes()
 OURS = {name: getattr(unmix, name) for name in NAMESAKES}
 THEIRS = {name: getattr(importlib.import_module(home), name) for name, home in NAMESAKES.items()}

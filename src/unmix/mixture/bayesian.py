@@ -166,8 +166,8 @@ class BayesianGaussianMixture(GaussianBase):
     peer = Peer(
         "sklearn.mixture",
         "weights_ means_ covariances_ precisions_ precisions_cholesky_ converged_ lower_bound_ lower_bounds_ "
-        "weight_concentration_ weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ degrees_of_freedom_ "
-        "degrees_of_freedom_prior_ covariance_prior_",
+        "weight_concentration_ weight_concentration_prior_ mean_precision_ mean_precision_prior_ mean_prior_ "
+        "degrees_of_freedom_ degrees_of_freedom_prior_ covariance_prior_",
     )
 
     weight_concentration_: tuple[PerComponent, PerComponent] | PerComponent
