@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Machine, page, summary, tell
+from benchmarks.harness import Machine, Whole, page, summary, tell
+from benchmarks.processor import PROCESSORS, pretend
 
 MODULES = (
     "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select", "nmf", "lda",
-    "robust_pca",
+    "robust_pca", "small",
 )  # fmt: skip
+
+HERE = Path(__file__).parent
 
 
 def cases() -> dict[str, Any]:
     """Every case by name, in the order of the page."""
     found = [c for m in MODULES for c in importlib.import_module(f"benchmarks.{m}").CASES]
     return {c.name: c for c in found}
+
+
+def keep(processor: str, run: Whole) -> None:
+    """Put a whole run on the page, beside the last one on each other processor."""
+    file = HERE / "results.json"
+    saved = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    saved[processor] = asdict(run)
+    file.write_text(json.dumps(saved, indent=1), encoding="utf-8")
+    runs = {p: Whole.of(saved[p]) for p in PROCESSORS if p in saved}
+    (HERE / "RESULTS.md").write_text(page(runs), encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each contestant (3)")
     parser.add_argument("--quick", action="store_true", help="small data: shows that everything runs, no more")
     parser.add_argument("--only", nargs="+", metavar="CONTESTANT", help="these contestants alone")
+    parser.add_argument("--processor", choices=PROCESSORS, default="native", help="as on such a processor (native)")
     parser.add_argument("--output", type=Path, help="file to write (RESULTS.md beside this file for a whole run)")
     parser.add_argument("--list", action="store_true", help="name the cases and their targets")
     options = parser.parse_args(arguments)
@@ -42,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         for case in chosen:
             tell(f"{case.name:32} {case.title}")
         return 0
-    tell(f"{Machine()}\n")
+    pretend(options.processor)
+    tell(f"{Machine()}; processor: {options.processor}\n")
     if options.quick:
         tell("Small data, whatever the titles say: this shows that everything runs; the ratios mean nothing.\n")
     begin, reports = time.monotonic(), []
@@ -50,12 +67,12 @@ def main(arguments: list[str] | None = None) -> int:
         reports.append(case.measure("quick" if options.quick else "full", options.repeat, options.only))
         tell(str(reports[-1]))
     minutes = (time.monotonic() - begin) / 60
-    tell(f"{summary(reports)}\n\n{minutes:.1f} minutes")
-    output = options.output
-    if output is None and not (options.names or options.quick or options.only):
-        output = Path(__file__).parent / "RESULTS.md"
-    if output is not None:
-        output.write_text(page(reports, options.repeat, minutes), encoding="utf-8")
+    tell(f"{summary({options.processor: reports})}\n\n{minutes:.1f} minutes")
+    run = Whole(str(Machine()), options.repeat, minutes, reports)
+    if options.output is not None:
+        options.output.write_text(page({options.processor: run}), encoding="utf-8")
+    elif not (options.names or options.quick or options.only):
+        keep(options.processor, run)
     return int(any(r.broken for r in reports))
 
 

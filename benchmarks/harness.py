@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from benchmarks.processor import LIMITED, limit_onedal
+
 OURS = "unmix"
 LEVEL = 0.95  # "level with" a rival: at least this ratio, as two runs of one program differ by so much
 PAUSE = 0.25  # seconds between two contestants: idle OpenMP threads spin for up to 0.2 s
@@ -416,6 +418,8 @@ def serve(pipe: Any, case: Case, name: str, size: str) -> None:
     os.dup2(nowhere, 1)  # what libraries and their processes print must not stand between our tables
     os.dup2(nowhere, 2)
     who = case.contestants()[name]
+    if who.needs in ("sklearnex", "daal4py"):
+        limit_onedal()
     fit = read = data = None
 
     def one() -> Run:
@@ -611,32 +615,54 @@ class Machine:
             return "memory unknown"
 
 
-def summary(reports: list[Report]) -> str:
-    """One line per target."""
-    rows = [(r.title, v.target, v.measured, said(v.met)) for r in reports for v in r.verdicts]
-    return table(("case", "target", "measured", "verdict"), rows)
+def summary(runs: dict[str, list[Report]]) -> str:
+    """One line per target, and a column per processor."""
+    found = {(r.title, v.target): {} for reports in runs.values() for r in reports for v in r.verdicts}
+    for processor, reports in runs.items():
+        for r in reports:
+            for v in r.verdicts:
+                found[r.title, v.target][processor] = f"{v.measured}: {said(v.met)}"
+    rows = [(*key, *(cells.get(p, "–") for p in runs)) for key, cells in found.items()]
+    return table(("case", "target", *runs), rows)
 
 
-def page(reports: list[Report], repeat: int, minutes: float) -> str:
-    """The whole page of results."""
-    return "\n".join(
-        [
-            "# Results",
-            "",
-            "Written by `python -m benchmarks`; how it is measured is told in [README.md](README.md). Ratios are the "
-            "peer's figure over ours: above 1, ours is faster or smaller.",
-            "",
-            f"Measured on {Machine()}. Best of up to {repeat} runs, in turn; {minutes:.0f} minutes in all.",
-            "",
-            "## Targets",
-            "",
-            summary(reports),
-            "",
-            "## Cases",
-            "",
-            "\n".join(map(str, reports)),
+@dataclass
+class Whole:
+    """A whole run on one processor."""
+
+    machine: str
+    repeat: int
+    minutes: float
+    reports: list[Report]
+
+    @classmethod
+    def of(cls, saved: dict[str, Any]) -> Whole:
+        """From JSON."""
+        reports = [
+            Report(**r | {"rows": [tuple(c) for c in r["rows"]], "verdicts": [Verdict(*v) for v in r["verdicts"]]})
+            for r in saved["reports"]
         ]
-    )
+        return cls(**saved | {"reports": reports})
+
+
+def page(runs: dict[str, Whole]) -> str:
+    """The whole page of results: of each processor that was measured."""
+    lines = [
+        "# Results",
+        "",
+        "Written by `python -m benchmarks`; how it is measured is told in [README.md](README.md). Ratios are the "
+        "peer's figure over ours: above 1, ours is faster or smaller.",
+        "",
+    ]
+    for processor, run in runs.items():
+        lines += [
+            f"- **{processor}**: {run.machine}. Best of up to {run.repeat} runs, in turn; {run.minutes:.0f} minutes."
+        ]
+    lines += ["", f"As a processor without AVX-512 (`--processor avx2`): {LIMITED}", ""] if len(runs) > 1 else [""]
+    lines += ["## Targets", "", summary({p: run.reports for p, run in runs.items()}), ""]
+    for processor, run in runs.items():
+        lines += [f"## Cases, {processor}", "", "\n".join(map(str, run.reports))]
+    return "\n".join(lines)
 
 
 def tell(text: str = "") -> None:

@@ -1,0 +1,95 @@
+"""Small fits, where the arithmetic is nothing and all else is what one waits for: beside scikit-learn, by turns."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from benchmarks.harness import Report, Verdict, ratio
+
+MOST = 1.5  # times scikit-learn's time
+SECONDS = 1.0  # per contestant and job
+ROUNDS = 7
+NAMESAKES = {
+    "PCA": ("decomposition", {"n_components": 2}),
+    "FactorAnalysis": ("decomposition", {"n_components": 2}),
+    "NMF": ("decomposition", {"n_components": 3, "random_state": 0}),
+    "LatentDirichletAllocation": ("decomposition", {"n_components": 3, "random_state": 0}),
+    "KMeans": ("cluster", {"n_clusters": 3, "random_state": 0}),
+    "GaussianMixture": ("mixture", {"n_components": 3, "random_state": 0}),
+    "BayesianGaussianMixture": ("mixture", {"n_components": 3, "random_state": 0}),
+}
+DIGITS = {"KMeans": {"n_clusters": 10}, "PCA": {"n_components": 10}}
+
+
+@dataclass
+class Small:
+    """Fits of iris and digits with the defaults, and a row given to the fitted model."""
+
+    name: str = "small"
+    title: str = "Small fits and single rows, beside scikit-learn"
+    targets: tuple = field(default=())
+
+    def measure(self, size: str = "full", repeat: int = 3, only: Iterable[str] | None = None) -> Report:
+        """The best of many runs of each, in one fresh process."""
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool:
+            found = pool.apply(race, (SECONDS if size == "full" else 0.01,))
+        rows, worst = [], (0.0, "")
+        for job, ours, theirs in found:
+            rows.append((job, f"{1e3 * ours:.3f}", f"{1e3 * theirs:.3f}", ratio(ours, theirs)))
+            worst = max(worst, (ours / theirs, job))
+        met = worst[0] <= MOST if size == "full" else None
+        verdict = Verdict(f"each at most {MOST}× scikit-learn's time", f"{worst[0]:.2f}× at most ({worst[1]})", met)
+        head = ("job", "unmix, ms", "scikit-learn, ms", "ours / theirs")
+        return Report(self.name, self.title, head, rows, [verdict])
+
+
+def race(seconds: float) -> list[tuple[str, float, float]]:
+    """Every job with the seconds of both, best of many."""
+    warnings.simplefilter("ignore")
+    import importlib
+
+    from sklearn.base import clone
+    from sklearn.datasets import load_digits, load_iris
+
+    import unmix
+
+    unmix.set_config(progress=False)
+    found = []
+    for data, X in (("iris", load_iris().data), ("digits", load_digits().data)):
+        for name, (home, params) in NAMESAKES.items():
+            own = params | (DIGITS.get(name, {}) if data == "digits" else {})
+            models = [getattr(m, name)(**own) for m in (unmix, importlib.import_module(f"sklearn.{home}"))]
+            found.append((f"{name}, fit {data}", *turns([partial(clone(m).fit, X) for m in models], seconds)))
+            models = [m.fit(X) for m in models]
+            for method in ("predict", "transform"):
+                if hasattr(models[1], method):
+                    calls = [partial(getattr(m, method), X[:1]) for m in models]
+                    found.append((f"{name}, {method} a row of {data}", *turns(calls, seconds / 4)))
+    return found
+
+
+def turns(calls: list[Callable[[], Any]], seconds: float) -> list[float]:
+    """The best time of each, by turns."""
+    best = []
+    for call in calls:
+        call()
+        begin = time.perf_counter()
+        call()
+        best.append(time.perf_counter() - begin)
+    for _ in range(ROUNDS):
+        for i, call in enumerate(calls):
+            end = time.perf_counter() + seconds / ROUNDS
+            while (begin := time.perf_counter()) < end:
+                call()
+                best[i] = min(best[i], time.perf_counter() - begin)
+    return best
+
+
+CASES = [Small()]
