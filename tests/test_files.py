@@ -16,7 +16,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from test_laws import At, Killed, kill
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -28,6 +27,7 @@ from unmix.engine import tree
 from unmix.engine.described import fields
 from unmix.engine.stage import Stage
 from unmix.io import pack
+from unmix.testing.ends import At, Killed, kill
 
 MODELS = [getattr(unmix, name) for name in unmix._MODELS]
 REMEDY = "take another copy, or save it again"

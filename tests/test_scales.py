@@ -66,6 +66,8 @@ def answers(model, X, **fit):
 def law_scale(model, X, dtype, p, degrees=None):
     """The answers for 2^p X are those for X times a power of 2^p that the class names."""
     degrees, X = type(model).degrees | (degrees or {}), X.astype(dtype)
+    if "tol" in model.get_params() and dtype is np.float64:  # where accelerated passes end depends on the unit
+        model.set_params(tol=1e-3 * model.tol)
     one = answers(scaled(model, 0, degrees), X)
     other = answers(scaled(model, p, degrees), X * dtype(2.0) ** p)
     assert one.keys() == other.keys()

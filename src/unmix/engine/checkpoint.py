@@ -134,8 +134,8 @@ class Checkpoint:
         if state.complete is False:
             loop.expect_missing()
         conform(state, State, {"stages": len(loop.stages)}, "state")
-        n = loop.model.starts()
-        if len(state.ended) != state.stage or {len(state.starts), *map(len, state.ended)} != {n}:
+        n = loop.model.starts() if loop.first is None else len(loop.first)
+        if len(state.ended) != state.stage - loop.index or {len(state.starts), *map(len, state.ended)} != {n}:
             raise pack.PackError(f"it has not {n} starts in every stage")
         loop.index, loop.number, (loop.batches_done, loop.weight_seen) = state.stage, state.number, state.batches
         loop.seed, loop.ended = state.seed, state.ended

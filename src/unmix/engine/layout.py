@@ -65,8 +65,8 @@ class Run(NamedTuple):
 def block_rows(shape: Shape) -> int:
     """Rows of a block: about 1 MiB of dense rows; of sparse rows a 32nd of them, within 256 and 16384."""
     if shape.sparse:
-        return int(np.clip(-(-shape.n // 32), 256, 16384))
-    return int(np.clip(BLOCK_BYTES // (shape.d * shape.dtype.itemsize), 64, 65536))
+        return min(max(-(-shape.n // 32), 256), 16384)
+    return min(max(BLOCK_BYTES // (shape.d * shape.dtype.itemsize), 64), 65536)
 
 
 def batches(shape: Shape, rows: int, batch_rows: int | None = None) -> list[list[Run]]:
@@ -90,4 +90,4 @@ def batches(shape: Shape, rows: int, batch_rows: int | None = None) -> list[list
 
 def sample_rows(shape: Shape) -> int:
     """How many rows a model's `start` sees: all of small data, some tens of thousands of rows of large data."""
-    return min(shape.n, int(np.clip((1 << 22) // shape.d, 1 << 14, 1 << 17)))
+    return min(shape.n, max((1 << 22) // shape.d, 1 << 14), 1 << 17)

@@ -175,12 +175,8 @@ class RobustPCA(Reconstructs, Model):
     }
 
     degrees: ClassVar[dict[str, int | None]] = {
-        "mu": -1,
-        "singular_values_": 1,
-        "low_rank_": 1,
-        "sparse_": 1,
-        "transform": 1,
-    }
+        "mu": -1, "singular_values_": 1, "low_rank_": 1, "sparse_": 1, "transform": 1,
+    }  # fmt: skip
 
     components_: Annotated[np.ndarray, Array("r d")]
     singular_values_: Annotated[np.ndarray, Array("r", low=0.0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
+import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +30,7 @@ from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
 from unmix.model.peer import Returns
+from unmix.model.telling import warn_of_fit, warn_of_notes
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
 KEPT_STEPS = 1000  # of online learning in `trace_`
@@ -102,7 +102,7 @@ class Model(
                 (done,) = fit_all([Job(worker, w, self._seed(), watch, *self._warm(worker))], source, settings)
             self._take(done)
         watch.ended(done)
-        self._warn(done)
+        warn_of_fit(self, done)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -161,7 +161,7 @@ class Model(
             self._online_ = learnt.stats, learnt.steps, learnt.seen
         if notes := self.notes(learnt.U):
             known = [] if first else self.notes(before_parts)
-            self._warn_of([note for note in notes if note not in known])
+            warn_of_notes(self, [note for note in notes if note not in known])
         return self
 
     def _warm(self, worker: Any) -> tuple[list[Any] | None, float]:
@@ -204,38 +204,12 @@ class Model(
         shadow._finish(fit)
         return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}
 
-    def _warn(self, fit: Fit) -> None:
-        name, tolerant = type(self).__name__, "tol" in self._get_param_names()
-        if fit.result == "max_iter" and fit.unfinished:
-            warnings.warn(
-                f"{name} {fit.message}: raise max_iter{', or tol if this is close enough' if tolerant else ''}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif fit.result in ("nonfinite", "stopped"):
-            warnings.warn(f"{name} {fit.message}", ConvergenceWarning, stacklevel=4)
-        for stage in fit.stages:
-            if stage.result == "nonfinite":
-                warnings.warn(f"{name}, stage {stage.name!r}: {stage.message}", ConvergenceWarning, stacklevel=4)
-        if self.weighed_against and fit.weight < min(2, fit.shape.counted):
-            warnings.warn(
-                f"{name}: sample_weight sums to {fit.weight:.3g}, as if so many rows had been seen, which is nothing "
-                f"beside {self.weighed_against}: scale it so that it sums to the number of rows",
-                UserWarning,
-                stacklevel=4,
-            )
-        self._warn_of(self.notes(fit.U), stacklevel=5)
-
-    def _warn_of(self, notes: list[str], stacklevel: int = 4) -> None:
-        for note in notes:
-            warnings.warn(f"{type(self).__name__}: {note}", ConvergenceWarning, stacklevel=stacklevel)
-
     def _seed(self) -> int:
         state = self.random_state
         if isinstance(state, (int, np.integer)):
             return int(state)
         if state is None:
-            return int(np.random.default_rng().integers(2**31))
+            return secrets.randbits(31)
         return int(check_random_state(state).randint(2**31 - 1))
 
     def _rules(self, source: Any) -> Rules:

@@ -338,7 +338,7 @@ class NMF(Reconstructs, Model):
         """Loads and sums; of rows without holes what the loss sums."""
         k = self._size(self.shape.d)
         z = Annotated[np.ndarray, Array("m k", low=0.0)]
-        return Described(Parts, Stats, z, {"k": k, "whole": (k,) if self._kl else (k, k)})
+        return Described(Parts, Stats, z, {"k": k, "whole": (k, k) if self._beta == 2 else (k,)})
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in the parts that users see."""
