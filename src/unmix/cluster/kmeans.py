@@ -55,6 +55,7 @@ from unmix.model.starved import scarce, starved
 SPARSE_BLOCK_ROWS = 4096  # at least
 DENSE_BLOCK_ROWS, DENSE_BLOCK_BYTES = 2048, 32 << 20  # at least this many rows, unless they take more bytes than that
 REFILL_STEP = 0.1  # of a cluster's width, from its centre to that of an empty cluster
+SMALL = 1 << 21  # products of a pass, up to which all distances are made anew
 GROW_STEP = 0.5  # the same, to that of an additional cluster
 ANY_GAIN = np.finfo(float).tiny  # a goal that any gain is above, where more passes are wanted
 NEGLIGIBLE_VARIATION = 1e-12  # of the data's variance: a cluster with no more than that is not cut
@@ -284,7 +285,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each. Labels are published, bounds are not."""
         metric = self._metric
-        entered = metric.enter(U.frame, b)
+        entered = metric.enter(U.frame, b if self._bounded else b._replace(z=None))
         if self._limited:
             z, stats = within_limits(metric, U, entered, self.min_size, self.max_size, self.shape.n)
         else:
@@ -320,8 +321,15 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             refilled += 1
         return Events(refilled, U.events.tried + refilled, len(empty) - refilled)
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether bounds save more than they cost."""
+        return self.shape.n * self.shape.d * self.n_clusters > SMALL
+
     def _moved(self, U: Parts, centers: np.ndarray, moves: np.ndarray) -> Scratch:
         """How far the centres have moved, and how far apart they are: what bounds need."""
+        if not self._bounded:
+            return U.scratch
         metric = self._metric
         size = np.maximum(metric.length(centers), metric.length(U.centers))
         moved = np.where(moves > 0, moves + U.eps * (size + moves), 0.0)  # they are rounded to the data's precision

@@ -273,11 +273,15 @@ class Loop:
 
     @property
     def sample(self) -> Block:
-        """Rows for `start`: all distinct rows of small data, a draw by global row index of large data."""
+        """Rows for `start`: all distinct rows of small data, a draw by global row index of large data.
+
+        For moments, which need but an origin, equal rows are not sought.
+        """
         m = min(self.shape.n, self.stage.sizes(self.shape).sample or layout.sample_rows(self.shape))
-        key = m, id(self.w), self.rules
+        merged = self.stage.over != "moments"
+        key = m, merged, id(self.w), self.rules
         if key not in self.samples:
-            self.samples[key] = sample_of(self.source, self.w, self.rules, m)
+            self.samples[key] = sample_of(self.source, self.w, self.rules, m, merged)
         self.look(self.samples[key].observed is not None)
         return self.samples[key]
 

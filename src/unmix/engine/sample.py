@@ -41,8 +41,10 @@ def remedy(size: float) -> str:
     return f"multiply X by 1e{int(np.clip(-np.round(np.log10(size)), -300, 300)):+d}"
 
 
-def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int) -> Block:
+def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int, merged: bool = True) -> Block:
     """m rows that count, drawn by their index; where m is all, the distinct rows.
+
+    Where equal ones need not be `merged`, all rows or every so many of them.
 
     The same rows for every seed: what a model draws it draws from them, and what is no draw (an origin, a scale, a
     first guess) does not depend on the seed.
@@ -50,9 +52,12 @@ def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int) -> Block:
     if m == source.n:
         b = whole_block(source.read(0, m), w, rules)
         check_sample(b, rules)
-        return distinct(b)
+        return distinct(b) if merged else b
     rows = np.arange(source.n) if w is None else np.flatnonzero(w > 0)
-    index = np.sort(generator(0, "sample").choice(rows, min(m, len(rows)), replace=False))
+    if merged:
+        index = np.sort(generator(0, "sample").choice(rows, min(m, len(rows)), replace=False))
+    else:
+        index = rows[:: -(-len(rows) // m)]
     return whole_block(source.take(index), None if w is None else w[index], rules)
 
 

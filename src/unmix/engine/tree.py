@@ -65,7 +65,7 @@ def settle(a: Any, dtype: Any = None) -> Any:
         return a if a.flags.carray and a.dtype == kind else np.require(a, kind, ("C", "A"))
     if not isinstance(a, tuple):
         return a
-    new = [settle(v, dtype) for v in a]
+    new = [settle(v, dtype) if isinstance(v, (np.ndarray, tuple)) else v for v in a]
     for u, v in zip(new, a, strict=True):
         if u is not v:
             return rebuild(a, new)
@@ -96,11 +96,11 @@ def blend(a: Any, b: Any, rho: float) -> Any:
 
 def finite(a: Any) -> bool:
     """Whether every number in the tree is finite."""
-    if isinstance(a, np.ndarray):
-        return a.dtype.kind != "f" or bool(np.isfinite(a).all())
-    if not isinstance(a, tuple):
-        return not is_float(a) or isfinite(a)
-    return all([finite(v) for v in a])
+    if isinstance(a, np.ndarray):  # bytes are searched in a tenth of the time that `all` takes to begin
+        return a.dtype.kind != "f" or b"\0" not in np.isfinite(a).tobytes()
+    if isinstance(a, tuple):
+        return all([finite(v) for v in a])
+    return not isinstance(a, (float, np.floating)) or isfinite(a)
 
 
 def nbytes(a: Any) -> int:

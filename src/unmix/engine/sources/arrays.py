@@ -19,6 +19,8 @@ from unmix.engine.sources.base import (
     not_a_number,
 )
 
+SMALL = 1 << 22  # bytes of an array that is put in the order and the type that passes need once for all of them
+
 
 class Array(Source):
     """A 2-d array. Rows are views of it where dtype and order allow; other dtypes are converted block by block."""
@@ -36,6 +38,8 @@ class Array(Source):
         self.n, self.d = x.shape[0], x.shape[1] if self.columns is None else len(self.columns)
         self.dtype = float_type([self.x.dtype])
         self.in_memory = isinstance(self.x, np.ndarray) and not isinstance(self.x, np.memmap)
+        if self.in_memory and self.n * self.d * self.dtype.itemsize <= SMALL:
+            self.x, self.columns = self._rows_of(self.x), None
 
     def _read(self, start: int, stop: int) -> Any:
         return self._rows_of(self.x[start:stop])
