@@ -28,6 +28,7 @@ attack: $(VENV)/.test  ## kills, forged files, hostile arrays, Ctrl-C, dead work
 
 bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memory
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks --processor avx2
 
 tables: $(VENV)/.core  ## the tables of models in README.md and docs/, from the classes
 	$(PY) -m docs.tables

@@ -77,7 +77,7 @@ def test_measures_time_memory_and_quality():
     assert verdict.met
     assert verdict.measured.endswith("× slow")  # the poor one is faster, but did not reach the quality
     assert not report.broken
-    assert "A toy" in harness.page([report], 2, 1.0)
+    assert "A toy" in harness.page({"native": harness.Whole("a machine", 2, 1.0, [report])})
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def law_scale(model, X, dtype, p, degrees=None):
             continue
         assert other[name].dtype == value.dtype, name
         back = times(other[name], -degree, p)
-        if value.dtype.kind in "iub":
-            assert np.array_equal(back, value), name
+        if value.dtype.kind in "iub":  # rounding of float32 may decide on a row between two groups
+            assert (back != value).mean() <= (0.01 if dtype is np.float32 else 0), name
         else:
             top = np.abs(value).max(initial=0.0)
             np.testing.assert_allclose(back, value, rtol=0, atol=CLOSE[dtype] * top, err_msg=name)

@@ -356,9 +356,9 @@ def test_rows_of_an_array_are_views_and_integers_are_converted_by_block():
     assert source.in_memory
     csr = sp.csr_array(X)
     assert np.shares_memory(as_source(csr).read(3, 9).data, csr.data)
-    ints = as_source(np.ones((10, 2), np.int64))
-    assert ints.x.dtype == np.int64
-    assert ints.nbytes == 160
+    few, many = as_source(np.ones((10, 2), np.int64)), as_source(np.ones((1 << 18, 3), np.int64))
+    assert (few.x.dtype, few.nbytes) == (np.float64, 160)  # once for all passes
+    assert (many.x.dtype, many.nbytes) == (np.int64, 6 << 20)
 
 
 def test_nothing_passed_in_is_changed():

@@ -163,6 +163,8 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     cluster_centers_: Annotated[np.ndarray, Array("k d")]
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
 
+    small: bool = False  # while a fit runs: all distances are made anew in every pass
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "k-means||", "random", "partition", "spread"}), callable, "array-like"],
@@ -222,6 +224,12 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         return self.min_size is not None or self.max_size is not None
 
     # ---------------------------------------------------------------- start
+
+    def at(self, shape: Shape) -> Any:
+        """A working copy, which knows whether bounds would save less than they cost."""
+        copy = super().at(shape)
+        copy.small = shape.n * shape.d * self.n_clusters <= SMALL
+        return copy
 
     def check(self, shape: Shape) -> None:
         """Refuse more clusters than rows, first centres of another shape, and sizes that cannot be."""
@@ -285,7 +293,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each. Labels are published, bounds are not."""
         metric = self._metric
-        entered = metric.enter(U.frame, b if self._bounded else b._replace(z=None))
+        entered = metric.enter(U.frame, b._replace(z=None) if self.small else b)
         if self._limited:
             z, stats = within_limits(metric, U, entered, self.min_size, self.max_size, self.shape.n)
         else:
@@ -321,14 +329,9 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             refilled += 1
         return Events(refilled, U.events.tried + refilled, len(empty) - refilled)
 
-    @property
-    def _bounded(self) -> bool:
-        """Whether bounds save more than they cost."""
-        return self.shape.n * self.shape.d * self.n_clusters > SMALL
-
     def _moved(self, U: Parts, centers: np.ndarray, moves: np.ndarray) -> Scratch:
         """How far the centres have moved, and how far apart they are: what bounds need."""
-        if not self._bounded:
+        if self.small:
             return U.scratch
         metric = self._metric
         size = np.maximum(metric.length(centers), metric.length(U.centers))

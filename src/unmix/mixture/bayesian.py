@@ -27,7 +27,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import betaln, gammaln
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.engine.block import Block
@@ -40,6 +40,7 @@ from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.dirichlet import divergence, expected_weights
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._gaussian import NO_SCRATCH, RUNNING, GaussianBase, Scratch, nearest, split
+from unmix.mixture._wishart import log_det_of, log_gamma, multi_digamma, scatters, traces
 from unmix.mixture.covariances import Stats, floored, floored_matrices, is_matrix, moments_of, unit
 from unmix.model.peer import Peer
 
@@ -452,43 +453,3 @@ class BayesianGaussianMixture(GaussianBase):
 
         model = cls(5, weight_concentration_prior=1e-2, tol=1e-5, max_iter=300, total_samples=300, random_state=0)
         return model, X, found
-
-
-def multi_digamma(nu: Any, d: int) -> Any:
-    """Σ_{i<d} ψ((ν − i)/2): E log|Λ| but for d log 2 + log|W|."""
-    return digamma(0.5 * (np.asarray(nu)[..., None] - np.arange(d))).sum(axis=-1)
-
-
-def log_gamma(nu: Any, d: int) -> Any:
-    """Σ_{i<d} log Γ((ν − i)/2): the multivariate log-gamma function but for a constant."""
-    return gammaln(0.5 * (np.asarray(nu)[..., None] - np.arange(d))).sum(axis=-1)
-
-
-def scatters(
-    kind: str, W0: np.ndarray, B: np.ndarray, beta0: float, m0: np.ndarray, beta: np.ndarray, means: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """W₀⁻¹ + B_k + β₀ m₀m₀ᵀ − β_k m_k m_kᵀ in the form of the covariances, and the sum from which the last is taken."""
-    K, d = means.shape
-    if kind == "full":
-        square = W0 + rows.unpack(B, d) + beta0 * np.outer(m0, m0)
-        return square - beta[:, None, None] * means[:, :, None] * means[:, None, :], square
-    if kind == "tied":
-        square = W0 + rows.unpack(B, d) / K + beta0 * np.outer(m0, m0)
-        return square - (beta * means.T) @ means / K, square
-    if kind == "diag":
-        square = W0 + B + beta0 * m0**2
-        return square - beta[:, None] * means**2, square
-    square = W0 + (B + beta0 * (m0**2).sum()) / d
-    return square - beta * (means**2).mean(axis=1), square
-
-
-def traces(kind: str, factors: np.ndarray, d: int) -> Any:
-    """Traces of the precisions."""
-    if is_matrix(kind):
-        return (factors**2).sum(axis=(-2, -1))
-    return (factors**2).sum(axis=1) if kind == "diag" else d * factors**2
-
-
-def log_det_of(prior: np.ndarray, d: int) -> float:
-    """log|W₀⁻¹|."""
-    return float(np.linalg.slogdet(prior)[1] if prior.ndim == 2 else np.log(np.broadcast_to(prior, d)).sum())
