@@ -74,12 +74,12 @@ HOSTILE: dict[str, Callable[[np.ndarray, np.random.Generator], Any]] = {
     "CSR, out of range": lambda X, rng: forged(X, X.shape[1] + 10**6),
     "CSR, negative": lambda X, rng: forged(X, -7),
     "CSR of NaN": lambda X, rng: sp.csr_array(holed(X, 0, 0, np.nan)),
-    "huge (scale)": lambda X, rng: X * 1e200,
-    "large (scale)": lambda X, rng: X * 1e40,
-    "tiny (scale)": lambda X, rng: X * 1e-200,
-    "small (scale)": lambda X, rng: X * 1e-40,
-    "large float32 (scale)": lambda X, rng: (X * 1e19).astype(np.float32),
-    "subnormal (scale)": lambda X, rng: np.abs(X) * 5e-324,
+    "huge": lambda X, rng: X * 1e200,
+    "large": lambda X, rng: X * 1e40,
+    "tiny": lambda X, rng: X * 1e-200,
+    "small": lambda X, rng: X * 1e-40,
+    "large float32": lambda X, rng: (X * 1e19).astype(np.float32),
+    "subnormal": lambda X, rng: np.abs(X) * 5e-324,
 }
 
 

@@ -136,6 +136,16 @@ def test_parameters_are_those_that_the_class_takes(tmp_path):
             unmix.load(tmp_path / "m")
 
 
+def test_words_without_a_topic_are_refused(tmp_path):
+    """β in another order has zeros, which stand beside the last topic, in the place of topics."""
+    model, X, _ = unmix.LatentDirichletAllocation.example(np.random.default_rng(0))
+    U = model.fit(X).parts
+    U.beta[:] = np.roll(U.beta, model.n_components, axis=1)
+    model.save(tmp_path / "topics")
+    with pytest.raises(pack.PackError, match="contradict each other"):
+        unmix.load(tmp_path / "topics")
+
+
 def test_a_scale_of_zero_is_refused(tmp_path):
     model, X, _ = unmix.SoftKMeans.example(np.random.default_rng(0))
     model.fit(X).save(tmp_path / "m")

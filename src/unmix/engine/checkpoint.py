@@ -166,6 +166,8 @@ class Checkpoint:
             value = getattr(s, name)
             if value is not None or name == "U":
                 conform(value, kind, dict(names), f"{where}.{name}")
+        if said.holds is not None and not said.holds(s.U):
+            raise pack.PackError(f"{where}.U contradicts itself")
         if s.result == "running" and not tree.finite(s.U):
             raise pack.PackError(f"{where}.U is not finite")
         if history is not None:

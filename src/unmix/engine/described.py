@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import types
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import cache
 from math import inf
@@ -42,6 +43,7 @@ class Described(NamedTuple):
     stats: Any = Any
     z: Any = Any
     names: dict[str, Any] = {}  # noqa: RUF012  nobody writes to it
+    holds: Callable[[Any], bool] | None = None  # what else is true of parts of these shapes
 
 
 class Scoped(NamedTuple):

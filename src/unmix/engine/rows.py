@@ -13,6 +13,8 @@ from unmix.engine.block import Block
 from unmix.engine.layout import Run
 from unmix.engine.sources.arrays import csr_of, entries
 
+FAR = 1e-3  # of the numbers whose squares a precision holds
+
 
 class Rules(NamedTuple):
     """Which cells a model accepts."""
@@ -192,7 +194,22 @@ def apply(model: Any, rows: Rows, U: Any, method: str) -> list[Any]:
     """A method of the model, row block by row block, at fixed parts."""
     U = tree.settle(U, rows.x.dtype)
     f: Callable[[Any, Block], Any] = getattr(model, method)
-    return [f(U, b) for b in rows.blocks()]
+    out = []
+    for b in rows.blocks():
+        out.append(f(U, b))
+        if method == "encode" and not tree.finite(out[-1]):
+            refuse_far(b.x)
+    return out
+
+
+def refuse_far(x: Any) -> None:
+    """Refuse rows whose z is not finite because their squares are not."""
+    size = float(np.abs(x.data if sp.issparse(x) else x).max(initial=0))
+    if size > FAR * np.sqrt(np.finfo(x.dtype).max):
+        raise ValueError(
+            f"X reaches {size:.0e} in size, and squares of that are beyond {x.dtype}: are its units those of the rows "
+            "that the model was fitted to?"
+        )
 
 
 def concatenate(parts: list[Any]) -> Any:

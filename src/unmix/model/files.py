@@ -94,6 +94,8 @@ class Files:
         said = self.at(shape).described(U, None)
         names = {"d": shape.d, "n": shape.n, **said.names}
         conform(U, said.parts, names, "_parts_")
+        if said.holds is not None and not said.holds(U):
+            raise pack.PackError("its parts contradict each other")
         online = state.get("_online_")
         if online is not None:
             conform(online, several(said.stats, int, float), names, "_online_")

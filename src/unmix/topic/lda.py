@@ -310,7 +310,11 @@ class LatentDirichletAllocation(Completes, Model):
         """λ and what follows from it; γ of the documents."""
         K = self.n_components
         sizes = {"k": K, "lanes": -(-K // LANES) * LANES, "learnt": K if isinstance(self.doc_topic_prior, str) else 0}
-        return Described(Parts, Stats, Annotated[np.ndarray, Array("m k", low=POSITIVE)], sizes)
+
+        def every_word_has_a_topic(U: Parts) -> bool:
+            return bool(U.beta[:, :K].any(axis=1).all() and not U.beta[:, K:].any())
+
+        return Described(Parts, Stats, Annotated[np.ndarray, Array("m k", low=POSITIVE)], sizes, every_word_has_a_topic)
 
     def parts_of(self, weight: np.ndarray, alpha: np.ndarray, eta: float, learn: bool = False) -> Parts:
         """The parts that λ makes."""
