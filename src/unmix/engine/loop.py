@@ -19,7 +19,7 @@ from unmix.engine import layout, tree
 from unmix.engine.block import Block
 from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
-from unmix.engine.draws import generator
+from unmix.engine.draws import Draws, generator
 from unmix.engine.layout import Run, Shape
 from unmix.engine.passes import Passes, Steps, count
 from unmix.engine.rounds import OnMoments, Rounds
@@ -175,7 +175,7 @@ class Loop:
         closed = self.stage.over == "whole" and self.stage.most == 0  # a closed form draws as it has always done
         data, out, what = way.first_data(), [], "solve" if closed else self.purpose("init")
         for i, before in enumerate(handed):
-            U = self.stage.start(before, data, generator(self.seed, what, i))
+            U = self.stage.start(before, data, Draws(self.seed, what, i))
             out.append(way.begin(i, tree.settle(U)))
         return out
 

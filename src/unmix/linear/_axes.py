@@ -36,10 +36,10 @@ class Subspace(Axes):
     __slots__ = ()
 
 
-def no_axes(sample: Block, rng: np.random.Generator) -> Axes:
-    """Where a first step that needs no axes begins."""
+def no_axes(sample: Block, rng: np.random.Generator | None) -> Axes:
+    """Where a first step that needs no axes begins; without a generator where nothing will be drawn."""
     shift = centre_of(sample)
-    seed = rng.integers(2**32, size=4)
+    seed = np.zeros(4, np.int64) if rng is None else rng.integers(2**32, size=4)
     zero = np.array(0.0)
     return Axes(shift, shift, np.zeros((0, sample.x.shape[1])), np.zeros(0), zero, zero, np.array(0), seed)
 

@@ -40,7 +40,7 @@ class Covariance(Way):
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Axes:
         """No axes yet: the step does not need any."""
-        return no_axes(data, rng)
+        return no_axes(data, rng if self.wanted == "parallel" else None)
 
     def local(self, U: Axes, b: Block) -> Local:
         """Moments, and the squared error |x − μ − zV|² of the rows that they are made of."""

@@ -9,7 +9,7 @@ def signs(axes: np.ndarray) -> np.ndarray:
     """Signs that make the largest entry of each row positive."""
     if axes.size == 0:
         return np.ones(len(axes))
-    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)[:, 0]
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
     return np.where(largest < 0, -1.0, 1.0)
 
 

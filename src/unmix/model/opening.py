@@ -49,7 +49,8 @@ def learn_names(model: Any, source: Any) -> None:
 def check_names(model: Any, X: Any, source: Any) -> None:
     """Refuse columns other than those of the fit."""
     names, known = source.names, model.__dict__.get("feature_names_in_")
-    if not isinstance(X, Source) and (names is None or hasattr(X, "columns")):
+    nameless = known is None and type(X) is np.ndarray  # nothing to compare: looking for names takes a while
+    if not nameless and not isinstance(X, Source) and (names is None or hasattr(X, "columns")):
         _check_feature_names(model, X, reset=False)
     if names is not None and known is not None and list(names) != list(known):
         raise ValueError(
