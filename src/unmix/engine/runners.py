@@ -132,7 +132,8 @@ class Runner:
         jobs = zip(runs, loads, strict=True)
         if self.jobs == 1 or len(runs) == 1:
             with one_blas_thread():
-                yield from (job(*j) for j in jobs)
+                for j in jobs:
+                    yield job(*j)
             return
         waiting: deque[Future[Any]] = deque()
         with one_blas_thread():

@@ -6,6 +6,7 @@ that differ where all cells are 0 or 1.
 
 from __future__ import annotations
 
+from math import log2
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -89,8 +90,8 @@ class Euclidean(Metric):
         from unmix.kernels import kmeans_dense
 
         w = np.empty(0) if b.w is None else b.w
-        power = -np.round(0.5 * np.log2(U.variance)) if U.variance > 0 else 0.0
-        scale = b.x.dtype.type(2.0 ** (np.clip(power, -126, 126) if b.x.itemsize == 4 else power))
+        power = -round(0.5 * log2(U.variance)) if U.variance > 0 else 0
+        scale = b.x.dtype.type(2.0 ** (min(max(power, -126), 126) if b.x.itemsize == 4 else power))
         N, A, V = kmeans_dense.lloyd(b.x, w, U.centers, U.shift, scale, path, drift, moved, half, *bounds)
         return z, Stats(N, A, V, 0.0)
 
@@ -111,7 +112,7 @@ class Euclidean(Metric):
         N, A, V, holes = stats
         count = N[:, None] - holes
         known = count > 1e-9 * N[:, None]
-        centers = np.where(known, A / np.where(known, count, 1.0), U.centers)
+        centers = A / count if known.all() else np.where(known, A / np.where(known, count, 1.0), U.centers)
         return centers, np.where(N > 0, V - (count * (centers - U.centers) ** 2).sum(axis=1), 0.0)
 
     def beside(
