@@ -94,7 +94,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     copy_x : bool, default=True
         No effect here: X is never changed.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
-        No effect here: both give the same centres, and bounds on distances are kept in any case.
+        No effect here: both give the same centres, and bounds on distances are kept where they pay.
     metric : {"euclidean", "cosine", "mahalanobis", "manhattan", "hamming"}, default="euclidean"
         What is minimised, summed over rows: the squared distance; 1 − cos of rows and centres scaled to length one (a
         row of zeros counts 1); the squared distance by the inverse covariance of the data; Σ_j |x_j − u_j|, whose
