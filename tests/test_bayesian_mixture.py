@@ -299,3 +299,12 @@ def test_without_a_pass_the_start_is_the_answer():
     assert (model.n_iter_, model.converged_, model.lower_bounds_) == (0, False, [])
     after = quiet_fit(BayesianGaussianMixture(3, max_iter=1, random_state=0), X)
     assert after.lower_bounds_ == [model.lower_bound_]
+
+
+def test_tol_is_a_gain_of_the_whole_bound():
+    from sklearn.datasets import make_blobs
+
+    X, _ = make_blobs(2000, centers=4, random_state=1, cluster_std=2.0)
+    model = quiet_fit(unmix.BayesianGaussianMixture(10, max_iter=500, random_state=0), X)
+    assert (model.weights_ > 0.1).sum() == 4
+    assert len(model.lower_bounds_) == model.n_iter_

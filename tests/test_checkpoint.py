@@ -219,3 +219,13 @@ def test_a_checkpoint_belongs_to_the_parts_that_a_fit_goes_on_from(tmp_path):
         model.set_callbacks().fit(X)
     np.testing.assert_array_equal(model.means_, whole.fit(X).means_)
     assert not file.exists()
+
+
+def test_a_checkpoint_belongs_to_the_factors_that_a_fit_was_given(tmp_path):
+    rng = np.random.default_rng(0)
+    X, W, H = rng.random((60, 5)), rng.random((60, 2)), rng.random((2, 5))
+    model = unmix.NMF(2, init="custom", tol=0.0, max_iter=20)
+    with unmix.config(checkpoint=tmp_path / "fit", checkpoint_seconds=0), pytest.raises(Killed):
+        model.set_callbacks(At(4, kill)).fit(X, W=W, H=H)
+    with unmix.config(checkpoint=tmp_path / "fit"), pytest.raises(ValueError, match="other first parts"):
+        model.set_callbacks().fit(X, W=W, H=2 * H + 1)

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from skeleton import Prototypes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -376,3 +377,15 @@ def test_every_array_of_a_model_is_described(cls):
     assert not [k for k, v in vars(model).items() if isinstance(v, np.ndarray) and k.endswith("_") and k not in told]
     for stage in model.at(model._shape).stages(model._shape):
         assert type(stage).described is not Stage.described, f"{stage.name} describes nothing"
+
+
+class Derived(Prototypes):
+    """A model of somebody's own, whose parts are named in the module of the class that it derives from."""
+
+
+def test_a_class_that_derives_from_another_modules_is_loaded(tmp_path):
+    model, X, _ = Derived.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "own")
+    assert np.array_equal(Derived.load(tmp_path / "own").transform(X), model.transform(X))
+    with pytest.raises(pack.PackError, match="`load` of its own class"):
+        unmix.load(tmp_path / "own")

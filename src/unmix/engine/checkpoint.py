@@ -92,7 +92,9 @@ class Checkpoint:
             "parameters": _digest(params),
             "data": loop.source.fingerprint(),
             "weights": "none" if loop.w is None else _digest(loop.w),
-            "first parts": "none" if loop.first is None else _digest(loop.first),
+            "first parts": "none"
+            if loop.first is loop.model.given is None
+            else _digest((loop.first, loop.model.given)),
             "blocks": _digest(loop.runs),
             "acceleration": str(settings.acceleration),
         }
@@ -103,7 +105,7 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         with self._refusing():
-            saved = pack.read(self.path, own=type(loop.model).__module__)
+            saved = pack.read(self.path, own=pack.modules_of(type(loop.model)))
         known = isinstance(saved, dict) and saved.keys() == {"belongs", *State._fields}
         if not known or not isinstance(saved["belongs"], dict):
             raise ValueError(

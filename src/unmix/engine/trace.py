@@ -96,8 +96,11 @@ class Fit(NamedTuple):
 
     @property
     def objectives(self) -> list[float]:
-        """The objective per row at the parts that each pass over these rows began with, but for dropped ones."""
-        return [] if self.result == "running" else [s.objective for s in self.trace if s.accepted]
+        """The objective per row at the parts that each pass over these rows began with; of a dropped one, the last."""
+        out: list[float] = []
+        for s in [] if self.result == "running" else self.trace:
+            out.append(s.objective if s.accepted or not out else out[-1])
+        return out
 
     @property
     def weight(self) -> float:

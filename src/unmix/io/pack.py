@@ -84,8 +84,8 @@ def alive(pid: int) -> bool:
 # ---------------------------------------------------------------- reading
 
 
-def read(path: str | os.PathLike[str], own: str = "unmix") -> Any:
-    """Read a value that `write` wrote; `own` is the module of the reader's own classes.
+def read(path: str | os.PathLike[str], own: frozenset[str] = frozenset()) -> Any:
+    """Read a value that `write` wrote; `own` are the modules of the reader's own classes.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def _flatten(v: Any, arrays: list[np.ndarray], name: str) -> Any:
     raise PackError(f"{name} is a {type(v).__name__}: only numbers, strings, arrays and lists of them can be saved")
 
 
-def _restore(v: Any, arrays: list[np.ndarray | None], own: str, depth: int = 0) -> Any:
+def _restore(v: Any, arrays: list[np.ndarray | None], own: frozenset[str], depth: int = 0) -> Any:
     if depth > DEPTH:
         raise PackError("its lists are nested too deeply")
 
@@ -250,11 +250,16 @@ def _take(arrays: list[np.ndarray | None], i: Any) -> np.ndarray:
     return found
 
 
-def find(name: Any, base: type, own: str = "unmix") -> Any:
-    """The class `module:Name`, of this package or of the reader's own module: reading a file imports nothing else."""
+def modules_of(cls: type) -> frozenset[str]:
+    """The modules of a class and of those that it derives from."""
+    return frozenset(c.__module__ for c in cls.__mro__)
+
+
+def find(name: Any, base: type, own: frozenset[str] = frozenset()) -> Any:
+    """The class `module:Name`, of this package or of the reader's own modules: reading a file imports nothing else."""
     module, _, qualname = str(name).partition(":")
-    if module != own and not MODULE.fullmatch(module):
-        raise PackError(f"it names {name!r}, which is not part of unmix: load it through the class itself")
+    if module not in own and not MODULE.fullmatch(module):
+        raise PackError(f"it names {name!r}, which is not part of unmix: load it by `load` of its own class")
     try:
         cls = importlib.import_module(module)
         for part in qualname.split("."):

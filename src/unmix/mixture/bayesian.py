@@ -136,7 +136,7 @@ class BayesianGaussianMixture(GaussianBase):
     lower_bound_ : float
         The bound without the terms of the priors alone: scikit-learn's number.
     lower_bounds_ : list of float
-        The same at the parts that each pass began with; only passes that counted.
+        The same at the parts that each pass began with (where an extrapolation was dropped, the last one again).
     log_evidence_ : float
         The whole bound: log p(X) is at least this. It may be compared between fits of different K and priors.
     n_active_ : int
@@ -363,6 +363,10 @@ class BayesianGaussianMixture(GaussianBase):
         usual = 1.0 / self.n_components, 1.0, float(d)
         alpha0, beta0, nu0 = (u if g is None else float(g) for g, u in zip(given, usual, strict=True))
         return alpha0, beta0, nu0
+
+    def goal(self, U: Parts, first: float) -> float:
+        """`tol` is a gain of the whole bound, as scikit-learn's is: a share of it for each row."""
+        return float(self.tol) / self.shape.weight
 
     def penalty(self, U: Parts) -> float:
         """KL(q ‖ p) of weights, means and precisions."""

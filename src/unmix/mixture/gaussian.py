@@ -144,7 +144,7 @@ class GaussianMixture(GaussianBase):
     lower_bound_ : float
         Mean log-likelihood of the training rows at the fitted parts.
     lower_bounds_ : list of float
-        The same at the parts that each pass began with; only passes that counted.
+        The same at the parts that each pass began with (where an extrapolation was dropped, the last one again).
     labels_ : ndarray of int of shape (n,)
         The likeliest component of each training row, where the rows were in memory.
 

@@ -47,6 +47,8 @@ class Contract(Stage):
     verbose_interval: int = 1  # for every so many steps
     warm_start: bool = False  # a fit goes on from the last one
 
+    given: Any = None  # what a fit begins with, where its caller gave that beside the parameters
+
     _shape: Shape  # of the data, in a working copy and after a fit
 
     @property

@@ -61,7 +61,7 @@ class Files:
         PackError
             A ValueError: the file is not one that `save` wrote, is damaged, or holds arrays that the class cannot use.
         """
-        value = pack.read(path, own=cls.__module__)
+        value = pack.read(path, own=pack.modules_of(cls))
         if not isinstance(value, dict) or not isinstance(value.get("format"), int):
             raise pack.PackError(f"{os.fspath(path)!r} does not hold a model: name a file that `save` wrote")
         if value["format"] != FORMAT:

@@ -146,7 +146,9 @@ class NMF(Reconstructs, Model):
     peer = Peer(
         "sklearn.decomposition",
         "components_ n_components_ reconstruction_err_",
-        params=lambda model: {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"},
+        params=lambda model: (
+            {} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"}
+        ),
     )
     given: Given | None = None  # while a fit runs that was given first z or parts
 
