@@ -290,5 +290,24 @@ def test_rows_far_beyond_those_of_the_fit_are_refused(cls):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X)
-    with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size.*units"):
-        model.transform(np.full_like(X, 1e200, dtype=float)[:3])
+    for method in ("transform", "score"):
+        with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
+            getattr(model, method)(np.full_like(X, 1e200, dtype=float)[:3])
+
+
+@pytest.mark.parametrize("cls", [KMeans, GaussianMixture, BayesianGaussianMixture])
+def test_single_precision_is_not_left_silently(cls):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X.astype(np.float32))
+    with pytest.raises(ValueError, match=r"X reaches 1e\+19 in size"):
+        model.transform(np.full_like(X, 1e19, dtype=np.float32)[:3])
+
+
+@pytest.mark.parametrize("cls", [PCA, FactorAnalysis, KMeans, GaussianMixture, Mixture])
+def test_one_huge_cell_anywhere_is_refused(cls):
+    X = np.random.default_rng(0).normal(size=(40_000, 3))
+    X[33_333, 1] = 1e200
+    with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
+        cls().fit(X)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.layout import Run
+from unmix.engine.range import check_range
 from unmix.engine.sources.arrays import csr_of, entries
 
 FAR = 1e-3  # of the numbers whose squares a precision holds
@@ -117,7 +118,7 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
     values = x.data if sp.issparse(x) else x
     missing = False
     with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = values.size and not np.isfinite(values.sum())
+        suspicious = values.size and not np.isfinite(np.vdot(values, values))
     if suspicious:
         nan = np.isnan(values)
         missing = bool(nan.any())
@@ -137,6 +138,8 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
                 f"Input X contains NaN: {_where(x, nan, start, rules)}. A sparse X cannot mark a cell as missing: "
                 "pass a dense X, or drop those rows."
             )
+        if not missing:
+            check_range(x, rules)
     if rules.nonnegative and values.size:
         negative = values < 0
         if negative.any():

@@ -12,6 +12,7 @@ from unmix.engine.block import Block
 from unmix.engine.draws import generator
 from unmix.engine.layout import Run
 from unmix.engine.moments import is_sparse
+from unmix.engine.range import check_range
 from unmix.engine.rows import Rows, Rules, Seen, held_columns
 from unmix.engine.sources.arrays import csr_of
 
@@ -19,26 +20,8 @@ from unmix.engine.sources.arrays import csr_of
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
     """Rows as one block, if they are of a size that the model can take."""
     b = next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
-    if rules.power:
-        check_range(b.x, rules.power, np.dtype(np.float64) if rules.double else b.x.dtype)
+    check_range(b.x, rules)
     return b
-
-
-def check_range(x: Any, power: int, precision: np.dtype) -> None:
-    """Refuse rows, dense or CSR, so large or small that sums of squares (power 1: of a row) leave the precision."""
-    cells, limits = x.data if is_sparse(x) else x, np.finfo(precision)
-    size = max(float(cells.max(initial=0)), -float(cells.min(initial=0)))
-    if power == 2:
-        what, largest, smallest = "squares", 0.1 * np.sqrt(limits.max / max(cells.size, 1)), 1e3 * np.sqrt(limits.tiny)
-    else:
-        what, largest, smallest = "sums", limits.max / x.shape[1], limits.tiny
-    if size > largest or 0 < size < smallest:
-        raise ValueError(f"X reaches {size:.0e} in size, and {what} of that are beyond {precision}: {remedy(size)}")
-
-
-def remedy(size: float) -> str:
-    """By what to multiply X, of this size, so that it is about 1."""
-    return f"multiply X by 1e{int(np.clip(-np.round(np.log10(size)), -300, 300)):+d}"
 
 
 def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int, merged: bool = True) -> Block:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from unmix.engine.block import Block
 from unmix.engine.draws import generator
-from unmix.engine.sample import remedy
+from unmix.engine.range import remedy
 
 EPS = float(np.finfo(float).eps)
 UNSCALED_FACTOR = 2.0**20  # data whose mean is within this factor of one are taken as they are, without a copy
