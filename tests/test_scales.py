@@ -56,7 +56,8 @@ def answers(model, X, **fit):
     """All that a fit gives in numbers: attributes, and what it says of the rows."""
     model.fit(X, **fit)
     out = {k: v for k, v in vars(model).items() if k.endswith("_") and k[0] != "_"}
-    out = {k: np.asarray(v) for k, v in out.items() if isinstance(v, (float, int, np.ndarray)) and k != "n_iter_"}
+    how = ("n_iter_", "converged_")  # rounding decides on the last pass
+    out = {k: np.asarray(v) for k, v in out.items() if isinstance(v, (float, int, np.ndarray)) and k not in how}
     out["transform"] = np.asarray(model.transform(X))
     if "predict" in dir(model):
         out["predict"] = model.predict(X)
