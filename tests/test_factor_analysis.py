@@ -265,3 +265,10 @@ def test_the_precision_is_the_inverse_of_the_covariance_to_twelve_digits(k):
         warnings.simplefilter("ignore", ConvergenceWarning)  # noise falls to its floor: that is what costs digits
         model = FactorAnalysis(k).fit(X)
     np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(5), atol=1e-12)
+
+
+def test_no_factor_at_all_is_silent(capfd):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    model = FactorAnalysis(0).fit(X)
+    assert model.transform(X).shape == (50, 0)
+    assert capfd.readouterr() == ("", "")

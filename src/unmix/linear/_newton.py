@@ -78,6 +78,8 @@ def factor(U: Loadings) -> tuple[np.ndarray, float]:
     """H with HᵀH = (I + W ψ⁻¹ Wᵀ)⁻¹, and log|I + W ψ⁻¹ Wᵀ|, in float64."""
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
     L = np.linalg.cholesky(np.eye(len(W)) + (W / noise) @ W.T)
+    if not len(W):  # LAPACK would complain
+        return L, 0.0
     H, _ = dtrtrs(L.T, np.eye(len(W)), trans=1)  # SciPy's wrapper takes as long as all the rest of a row
     return np.asarray(H), 2.0 * float(np.log(np.diag(L)).sum())
 
