@@ -22,7 +22,7 @@ from unmix.maths.latent import expected_moments
 from unmix.maths.moments import Moments
 from unmix.maths.spectra import count, leading, rest
 
-ORIGIN_ROWS = 256  # that tell where to measure moments from
+ORIGIN_ROWS = 1024  # that tell where to measure moments from
 
 
 class Covariance(Way):
