@@ -7,7 +7,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 8
 export PYTHONDONTWRITEBYTECODE :=  # or every process of the tests would compile every file of Python again
 
-.PHONY: demo test quick lint attack bench tables docs clean
+.PHONY: demo test quick processors lint attack bench tables docs clean
 
 demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
@@ -17,6 +17,10 @@ test: $(VENV)/.test lint  ## every test, also the slow ones
 
 quick: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) -m "not slow"
+
+processors: $(VENV)/.test  ## every test as on a processor with AVX2 alone, and with SSE2 alone
+	for cpu in haswell generic; do \
+		NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= OPENBLAS_CORETYPE=Haswell $(PYTEST) || exit 1; done
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

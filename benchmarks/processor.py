@@ -12,9 +12,9 @@ PROCESSORS = ("native", "avx2")
 ASKED = "UNMIX_BENCHMARK_PROCESSOR"
 ONEDAL_AVX2 = 4  # oneDAL's number for it
 LIMITED = (
-    "Numba (haswell), OpenBLAS (Haswell), NumPy's dispatched loops, MKL and oneDAL (AVX2), faiss and tomotopy (avx2) "
-    "are limited. Not limited, and the same in both columns: code that packages compile for every processor "
-    "(scikit-learn's, SciPy's, gensim's, kmedoids'), and the C library."
+    "Numba (haswell), OpenBLAS (Haswell), NumPy's dispatched loops, MKL (AVX2), faiss and tomotopy (avx2) are limited, "
+    "and oneDAL where its library lets itself be asked. Not limited, and the same in both columns: code that packages "
+    "compile for every processor (scikit-learn's, SciPy's, gensim's, kmedoids'), and the C library."
 )
 
 

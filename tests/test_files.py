@@ -97,10 +97,17 @@ def test_every_attribute_that_is_not_optional_is_there(saved):
     X, data, path = saved
     entries = entries_of(data)
     content = json.loads(entries["content.json"])
+    cls, lost = getattr(unmix, content["of"]["class"].partition(":")[2]), set()
     for name in content["of"]["state"]["of"]:
         less = json.loads(entries["content.json"])
         del less["of"]["state"]["of"][name]
-        outcome(zipped(entries | {"content.json": json.dumps(less).encode()}), X, path)
+        if outcome(zipped(entries | {"content.json": json.dumps(less).encode()}), X, path) == "used":
+            lost.add(name)
+    optional = {
+        name for name, kind in fields(cls).items() for said in get_args(kind)[1:] if getattr(said, "maybe", False)
+    }
+    assert lost & set(fields(cls)) <= optional | {"_online_"}
+    assert not lost & {"_parts_", "_shape", "_dtype_", "n_features_in_", "trace_", "result_", "n_iter_", "stages_"}
 
 
 def test_other_numbers_in_the_text(saved):

@@ -32,7 +32,8 @@ def favours_small() -> bool:
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A B of a slim B; where BLAS favours small matrices, so many rows of A at a time that they are small.
 
-    That takes half to three quarters of the time up to 32 columns. Where the rows are cut depends on the shape alone.
+    That takes half to three quarters of the time up to 32 columns. Where the rows are cut depends on the shape and on
+    the kind of processor.
     """
     (n, d), k = a.shape, b.shape[1]
     pieces = -(-n * d * k // SMALL_PRODUCT)
