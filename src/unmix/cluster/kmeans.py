@@ -229,6 +229,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         """A working copy, which knows whether bounds would save less than they cost."""
         copy = super().at(shape)
         copy.small = shape.n * shape.d * self.n_clusters <= SMALL
+        copy.stateful = not copy.small
         return copy
 
     def check(self, shape: Shape) -> None:
@@ -293,7 +294,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each. Labels are published, bounds are not."""
         metric = self._metric
-        entered = metric.enter(U.frame, b._replace(z=None) if self.small else b)
+        entered = metric.enter(U.frame, b._replace(z=None) if self.small and b.z is not None else b)
         if self._limited:
             z, stats = within_limits(metric, U, entered, self.min_size, self.max_size, self.shape.n)
         else:
@@ -305,8 +306,8 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def update(self, U: Parts, stats: Any) -> Parts:
         """The best centres for these rows; empty clusters cut the one that varies most."""
         metric = self._metric
-        centers, left = metric.best(U, stats)
-        events = self._refill(U, stats, centers, left)
+        centers = metric.best(U, stats)
+        events = self._refill(U, stats, centers) if stats.N.min() <= 0 else Events(tried=U.events.tried)
         if metric.power == 1:
             centers = rounded(centers, U.eps)
         frame = metric.reframe(U, stats, centers)
@@ -314,10 +315,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         events = events._replace(moved=float((moves**metric.power).sum()), scarce=scarce(stats.N))
         return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers, moves), events=events)
 
-    def _refill(self, U: Parts, stats: Any, centers: np.ndarray, left: np.ndarray) -> Events:
+    def _refill(self, U: Parts, stats: Any, centers: np.ndarray) -> Events:
         """Put the centres of empty clusters beside those with the most variation left, in place."""
         metric, N = self._metric, stats.N
-        empty, refilled = np.flatnonzero(N <= 0), 0
+        left, empty, refilled = metric.left(U, stats, centers), np.flatnonzero(N <= 0), 0
         for k in empty:
             widest = int(np.argmax(left))
             if left[widest] <= NEGLIGIBLE_VARIATION * N[widest] * U.variance:

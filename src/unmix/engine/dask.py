@@ -93,7 +93,7 @@ class DaskRunner:
     ) -> tuple[dict[int, Any], Seen]:
         self._load(runs)
         totals: dict[int, Any] = dict.fromkeys(states)
-        seen = Seen(False, np.zeros(self.source.d, bool))
+        seen = Seen(False, np.False_)
         state = [tree.settle(U, self.source.dtype) for U in states.values()]
         order = list(states)
         swept: dict[int, Any] = {}
@@ -228,7 +228,7 @@ def _sweep_group(
 ) -> Any:
     """A pass over the runs of one worker thread: for each run its sums and the first look, and all their z."""
     before = {key: kept[1][key] for key, kept in zip(keys, past, strict=True)}
-    sums, z = [], {}
+    sums, z, states = [], {}, [tree.settle(U) for U in states]
     with one_blas_thread():
         for rows in inputs:
             index = rows.run.number

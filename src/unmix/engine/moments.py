@@ -6,6 +6,7 @@ are centred first, so that no digits cancel.
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -25,13 +26,14 @@ def is_sparse(x: Any) -> bool:
     return bool(sp.issparse(x))
 
 
-def room(x: np.ndarray) -> np.ndarray:
-    """Room for the rows less something, this thread's own: memory that the system gives anew costs more than a sum."""
-    if x.nbytes > ROOM:
-        return np.empty_like(x)
+def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Room for an array, this thread's own: memory that the system gives anew costs more than the sum it is for."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if nbytes > ROOM:
+        return np.empty(shape, dtype)
     if not hasattr(rooms, "own"):
         rooms.own = np.empty(ROOM, np.uint8)
-    out: np.ndarray = rooms.own[: x.nbytes].view(x.dtype).reshape(x.shape)
+    out: np.ndarray = rooms.own[:nbytes].view(dtype).reshape(shape)
     return out
 
 
@@ -46,7 +48,7 @@ def moments(b: Block, shift: np.ndarray) -> Moments:
         total = np.asarray(xw.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(b.total, total, (x.T @ xw).toarray().astype(np.float64)).about(shift.astype(np.float64))
     if shift.any():
-        x = np.subtract(x, shift, out=room(x))
+        x = np.subtract(x, shift, out=room(x.shape, x.dtype))
     if b.w is None:
         total = np.ones(len(x), x.dtype) @ x  # of centred rows, by BLAS: twice as fast as sum()
     else:

@@ -119,8 +119,8 @@ class Passes:
     def _advance(self, s: Start, improvement: float, plain_step: bool, first: float) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
         stage = self.loop.stage
-        plain = tree.settle(stage.update(s.U, s.stats))
-        if not tree.finite(plain):
+        plain = tree.settle(stage.update(s.U, s.stats), like=s.U)
+        if not tree.finite(plain, like=s.U):
             self._spoilt(s, first_bad(plain))
             return False
         U = None

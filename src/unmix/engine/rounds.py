@@ -137,9 +137,10 @@ class OnMoments(Passes):
 
 def moments_of(loop: Any) -> Steps[Moments]:
     """One pass collects the moments, about an origin near the rows, and moves them to the mean of the sample."""
-    refuse_missing(loop, loop.sample.observed is not None)
-    centre = centre_of(loop.sample)
-    shift = origin(loop.sample, centre)
+    sample = loop.sample
+    refuse_missing(loop, sample.observed is not None)
+    centre = centre_of(sample)
+    shift = origin(sample, centre, loop.shape)
     totals, seen = yield Ask(Gather(), {0: (shift,)}, loop.runs, False)
     check_columns(seen, loop.rules)
     loop.look(seen.missing)

@@ -43,10 +43,13 @@ class Rules(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the first look at some rows showed: whether cells are missing, and which columns have any value."""
+    """What the first look at some rows showed: whether cells are missing, and which columns have any value.
+
+    Of complete rows that is one truth value for all columns.
+    """
 
     missing: bool
-    columns: np.ndarray
+    columns: Any
 
     def __or__(self, other: Seen) -> Seen:
         """What two looks showed together."""
@@ -85,7 +88,7 @@ class Rows:
         if self.rules.absent:
             return Seen(True, held_columns(without_nan(self.x) if missing else self.x, self.w))
         if not missing:
-            return Seen(False, np.full(self.x.shape[1], self.w is None or bool((self.w > 0).any())))
+            return Seen(False, np.True_ if self.w is None else (self.w > 0).any())
         x = self.x if self.w is None else self.x[self.w > 0]  # a row of weight 0 does not count
         return Seen(True, ~np.isnan(x).all(axis=0))
 
@@ -172,8 +175,12 @@ class Swept(NamedTuple):
 def sweep(
     model: Any, rows: Rows, states: list[Any], z: list[list[Any]] | None, keep: bool, closing: bool = False
 ) -> Swept:
-    """One pass of several sets of parts over one run: each block is read once and used by all of them."""
-    states = [tree.settle(U, rows.x.dtype) for U in states]
+    """One pass of several sets of parts over one run: each block is read once and used by all of them.
+
+    Parts come in order and in float64, as whoever made them left them.
+    """
+    if rows.x.dtype != np.float64:
+        states = [tree.settle(U, rows.x.dtype) for U in states]
     sums: list[Any] = [None] * len(states)
     new: list[list[Any]] = [[] for _ in states]
     for i, b in enumerate(rows.blocks()):

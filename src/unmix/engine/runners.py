@@ -61,7 +61,7 @@ class Runner:
     def sweeps(self, asks: list[tuple[Any, Ask]]) -> list[tuple[dict[int, Any], Seen]]:
         """What `sweep` gives, for several runners on one source that ask for the same runs: rows are read once."""
         totals = [dict.fromkeys(ask.states) for _, ask in asks]
-        seen = [Seen(False, np.zeros(self.source.d, bool)) for _ in asks]
+        seen = [Seen(False, np.False_) for _ in asks]
 
         runs = asks[0][1].runs
 
@@ -162,6 +162,7 @@ class Store:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.held = settings, 0
         self.items: dict[tuple[int, int], Any] = {}
+        self.sizes: dict[tuple[int, int], int] = {}  # bytes of those in memory
         self.folder: tempfile.TemporaryDirectory[str] | None = None
 
     @cached_property
@@ -182,8 +183,8 @@ class Store:
         self._remove(key)
         size = sum(tree.nbytes(z) for z in item)
         if self.held + size <= self.budget:
+            self.items[key], self.sizes[key] = item, size
             self.held += size
-            self.items[key] = item
             return
         if self.folder is None:
             self.folder = tempfile.TemporaryDirectory(prefix="unmix-")
@@ -207,6 +208,7 @@ class Store:
     def clear(self) -> None:
         """Drop everything."""
         self.items.clear()
+        self.sizes.clear()
         self.held = 0
         if self.folder is not None:
             self.folder.cleanup()
@@ -214,10 +216,9 @@ class Store:
 
     def _remove(self, key: tuple[int, int]) -> None:
         item = self.items.pop(key, None)
+        self.held -= self.sizes.pop(key, 0)
         if isinstance(item, Path):
             item.unlink()
-        elif item is not None:
-            self.held -= sum(tree.nbytes(z) for z in item)
 
 
 @cache

@@ -10,11 +10,13 @@ import scipy.sparse as sp
 
 from unmix.engine.block import Block
 from unmix.engine.draws import generator
-from unmix.engine.layout import Run
-from unmix.engine.moments import is_sparse
+from unmix.engine.layout import Run, Shape
+from unmix.engine.moments import is_sparse, room
 from unmix.engine.range import check_range
 from unmix.engine.rows import Rows, Rules, Seen, held_columns
 from unmix.engine.sources.arrays import csr_of
+
+FEW_CELLS = 1 << 17  # that are subtracted from in less time than it takes to find out whether that is needed
 
 
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
@@ -136,7 +138,9 @@ def cells_in_order(x: Any, observed: Any) -> list[np.ndarray]:
 
 def mean(b: Block) -> np.ndarray:
     """Weighted mean of each column over its observed cells, in float64."""
-    ones = np.ones(b.x.shape[0]) if b.w is None else b.w
+    n, ones = b.x.shape[0], np.ones(b.x.shape[0]) if b.w is None else b.w
+    if b.w is None and b.observed is None and not b.absent and not is_sparse(b.x):  # the same, sooner
+        return ones @ b.x.astype(np.float64, copy=False) / n
     observed = held(b.x) if b.absent else b.observed
     count = ones.sum() if observed is None else ones @ observed
     return np.asarray(ones @ b.x.astype(np.float64, copy=False)).ravel() / np.maximum(count, np.finfo(float).tiny)
@@ -147,13 +151,15 @@ def centre_of(b: Block) -> np.ndarray:
     return mean(b).astype(b.x.dtype).astype(np.float64)
 
 
-def origin(b: Block, centre: np.ndarray) -> np.ndarray:
+def origin(b: Block, centre: np.ndarray, shape: Shape) -> np.ndarray:
     """Where to measure rows from: zero, which costs no subtraction, if all means are within a standard deviation of it.
 
     Σ x xᵀ about zero then has no more than twice the rounding of that about the mean. CSR rows are summed about zero in
-    float64 in any case.
+    float64 in any case; of few rows, the centre is subtracted sooner than looked at.
     """
     if is_sparse(b.x):
         return np.zeros_like(centre)
-    square = mean(b._replace(x=np.square(b.x, dtype=np.float64)))
+    if shape.n * shape.d <= FEW_CELLS:
+        return centre
+    square = mean(b._replace(x=np.square(b.x, out=room(b.x.shape, np.float64), dtype=np.float64)))
     return np.zeros_like(centre) if (2 * centre**2 <= square).all() else centre

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from math import inf, isfinite
 from typing import Any
 
@@ -52,7 +53,7 @@ class Start:
     @property
     def objective_before(self) -> float:
         """The objective of the step before the last that counts."""
-        return next((t.objective for t in reversed(self.trace[:-1]) if t.accepted), self.last)
+        return next((t.objective for t in islice(reversed(self.trace), 1, None) if t.accepted), self.last)
 
     def has_converged(self, goal: float | bool, improvement: float, plain: bool = True) -> bool:
         """Whether the last step gained too little; only a plain step tells, an extrapolation may gain little by chance.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from math import isfinite
 from typing import Any
 
@@ -43,33 +44,39 @@ def double(a: Any) -> Any:
     taken: set[int] = set()
 
     def own(v: Any) -> Any:
+        if isinstance(v, tuple):
+            return rebuild(v, [own(u) for u in v])
         if not isinstance(v, np.ndarray):
             return v
-        dtype = np.float64 if is_float(v) else v.dtype
-        whole = v.flags.writeable and v.flags.c_contiguous and not isinstance(v.base, np.ndarray)
-        if whole and v.dtype == dtype and id(v) not in taken:
+        whole = v.flags.carray and not isinstance(v.base, np.ndarray)
+        if whole and (v.dtype == np.float64 or v.dtype.kind != "f") and id(v) not in taken:
             taken.add(id(v))
             return v
-        return np.array(v, dtype=dtype, order="C")
+        return np.array(v, dtype=np.float64 if v.dtype.kind == "f" else v.dtype, order="C")
 
-    return map(own, a)
+    return own(a)
 
 
-def settle(a: Any, dtype: Any = None) -> Any:
+def settle(a: Any, dtype: Any = None, like: Any = None) -> Any:
     """The tree with its arrays aligned and in C order, the floating ones in `dtype` if given (no copy where they are).
 
     BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that travelled may have either.
+    What the tree shares with one `like` it, which is in order, is not looked at: most of it, after many an update.
     """
     if isinstance(a, np.ndarray):
-        kind = a.dtype if dtype is None or a.dtype.kind != "f" else dtype
-        return a if a.flags.carray and a.dtype == kind else np.require(a, kind, ("C", "A"))
+        now = a.dtype
+        if a.flags.carray and (dtype is None or now is dtype):  # nearly always, and many times in a pass
+            return a
+        kind = now if dtype is None or now.kind != "f" else dtype
+        return a if a.flags.carray and now == kind else np.require(a, kind, ("C", "A"))
     if not isinstance(a, tuple):
         return a
-    new = [settle(v, dtype) if isinstance(v, (np.ndarray, tuple)) else v for v in a]
-    for u, v in zip(new, a, strict=True):
-        if u is not v:
-            return rebuild(a, new)
-    return a
+    known = like if type(like) is type(a) and len(like) == len(a) else repeat(None)
+    new = [
+        settle(v, dtype, u) if v is not u and isinstance(v, (np.ndarray, tuple)) else v
+        for v, u in zip(a, known, strict=False)
+    ]
+    return a if all([u is v for u, v in zip(new, a, strict=True)]) else rebuild(a, new)
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -94,12 +101,13 @@ def blend(a: Any, b: Any, rho: float) -> Any:
     return b if rho == 1.0 else map(lambda u, v: (1.0 - rho) * u + rho * v, a, b)
 
 
-def finite(a: Any) -> bool:
-    """Whether every number in the tree is finite."""
+def finite(a: Any, like: Any = None) -> bool:
+    """Whether every number in the tree is finite; those that it shares with one `like` it are."""
     if isinstance(a, np.ndarray):  # bytes are searched in a tenth of the time that `all` takes to begin
         return a.dtype.kind != "f" or b"\0" not in np.isfinite(a).tobytes()
     if isinstance(a, tuple):
-        return all([finite(v) for v in a])
+        known = like if type(like) is type(a) and len(like) == len(a) else repeat(None)
+        return all([v is u or finite(v, u) for v, u in zip(a, known, strict=False)])
     return not isinstance(a, (float, np.floating)) or isfinite(a)
 
 

@@ -1,4 +1,4 @@
-"""Principal axes from the covariance: over moments, one step.
+"""Principal axes from the covariance: over moments, no step, since what they hand on is the closed form.
 
 stats    n, Σ x, Σ x xᵀ
 update   V = leading eigenvectors of the covariance
@@ -28,7 +28,7 @@ ORIGIN_ROWS = 1024  # that tell where to measure moments from
 class Covariance(Way):
     """The spectrum of the d×d covariance; rows that come online add to its moments."""
 
-    name, over, most = "covariance", "moments", 1
+    name, over, most = "covariance", "moments", 0
     even = True
 
     def __init__(self, wanted: Any, shape: Shape) -> None:
@@ -39,7 +39,7 @@ class Covariance(Way):
         return Sizes(block_rows(shape), ORIGIN_ROWS)
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Axes:
-        """No axes yet: the step does not need any."""
+        """No axes yet: moments do not need any."""
         return no_axes(data, rng if self.wanted == "parallel" else None)
 
     def local(self, U: Axes, b: Block) -> Local:
@@ -75,6 +75,10 @@ class Covariance(Way):
             mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
             noise=np.array(rest(total, values[:k], rows, d)),
         )  # fmt: skip
+
+    def hand(self, U: Axes, data: Moments) -> Axes:
+        """The axes of all rows."""
+        return self.update(U, data)
 
     def described(self, U: Any, data: Any) -> Described:
         """Axes and moments."""

@@ -6,11 +6,10 @@ import copy
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -29,6 +28,7 @@ from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
+from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
 from unmix.model.telling import warn_of_fit, warn_of_notes
 
@@ -37,7 +37,7 @@ KEPT_STEPS = 1000  # of online learning in `trace_`
 
 
 class Model(
-    Contract, Files, Returns, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+    Contract, Files, Returns, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, Parameters
 ):
     """Base of all models: X ≈ Z U.
 
@@ -62,7 +62,6 @@ class Model(
         Names of the columns, where they have names.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     trace_: list[Step]
     result_: str
     n_iter_: int
@@ -152,7 +151,7 @@ class Model(
                     "partial_fit cannot go on from it: call partial_fit from the first batch on"
                 )
             else:
-                learnt, before = Learnt(self._parts_, *self._online_, rate), self.trace_[1 - KEPT_STEPS :]
+                learnt, before = Learnt(tree.settle(self._parts_), *self._online_, rate), self.trace_[1 - KEPT_STEPS :]
                 stages = self.stages_
             settings = replace(get_config(), checkpoint=None)
             (done,) = fit_all([Job(worker, w, self._seed(), learnt=learnt)], source, settings)
@@ -182,14 +181,13 @@ class Model(
 
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
-        before = set(self.__dict__)
         self._parts_, self._dtype_ = fit.U, fit.dtype
         self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
         self.publish(fit)
-        for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
-            if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
-                self.__dict__[name] = tree.settle(self.__dict__[name], fit.dtype)
+        for name, value in self.__dict__.items():
+            if isinstance(value, np.ndarray) and name.endswith("_") and not name.startswith("_"):
+                self.__dict__[name] = tree.settle(value, fit.dtype)
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
@@ -312,7 +310,7 @@ class Model(
         source, w, shape = self._open(X, sample_weight, reset=False)
         work = runner(source, w, self._rules(source), get_config())
         try:
-            totals, _ = work.sweep(self.for_new_rows(), {0: self._parts_}, self._runs(shape), False)
+            totals, _ = work.sweep(self.for_new_rows(), {0: tree.settle(self._parts_)}, self._runs(shape), False)
         finally:
             work.close()
         return float(totals[0][1]), shape.weight
@@ -350,12 +348,6 @@ class Model(
         """scikit-learn's picture of an estimator, and above it how the fit went."""
         html: str = super()._html_repr()
         return picture(self.trace_, self.result_) + html if hasattr(self, "trace_") else html
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """As scikit-learn reads them from the signature, which takes longer than a round of a small fit: once."""
-        return super()._get_param_names()  # type: ignore[no-any-return]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")

@@ -9,7 +9,7 @@ SCARCE_SHARE = 0.01  # of the weight of an average part: one with less, of batch
 
 def scarce(weights: np.ndarray) -> int:
     """How many parts have hardly any weight."""
-    return int(np.count_nonzero(weights < SCARCE_SHARE * weights.mean()))
+    return int(np.count_nonzero(weights < SCARCE_SHARE * weights.sum() / len(weights)))
 
 
 def starved(count: int, K: int, parts: str, online: bool) -> list[str]:

@@ -89,7 +89,8 @@ def double(a: Any) -> Any:
 def squares(b: Block) -> float:
     """Σ w ‖x‖²."""
     if not sp.issparse(b.x):
-        return b.sum(np.vecdot(b.x, b.x))
+        alike = b.w is None and b.x.dtype == np.float64
+        return float(np.vdot(b.x, b.x)) if alike else b.sum(np.vecdot(b.x, b.x))
     data = double(b.x.data)
     return float(data @ data if b.w is None else (np.repeat(b.w, np.diff(b.x.indptr)) * data) @ data)
 

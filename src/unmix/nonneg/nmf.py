@@ -236,6 +236,8 @@ class NMF(Reconstructs, Model):
 
     def _penalties(self, U: Parts) -> tuple[float, float, float, float]:
         """Absolute and squared penalty on z, then on the parts for each row, in units of the scaled data."""
+        if self._free:
+            return 0.0, 0.0, 0.0, 0.0
         cost = self._method.cost(U.scale)
         z, u = len(U.loads) * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
         l1, l2 = self.l1_ratio * np.sqrt(U.scale) / cost, (1 - self.l1_ratio) * U.scale / cost
@@ -326,7 +328,9 @@ class NMF(Reconstructs, Model):
             b = b._replace(z=np.asarray(W * (self._unit(U.scale) / U.scale), dtype=b.x.dtype, order="C"))
         effort = method.warm if b.z is not None else method.first if U.events.kkt < 0 else method.cold
         z, s = method.local(U, rescaled(b, U.scale), effort, l1, l2)
-        loss = s.error + l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
+        loss = s.error
+        if l1 or l2:
+            loss += l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
         if u1 or u2:
             loss += s.n * (u1 * float(U.loads.sum()) + 0.5 * u2 * float(np.trace(U.scratch.gram)))
         return Local(z, s, loss * method.cost(U.scale))

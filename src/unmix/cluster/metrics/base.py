@@ -128,8 +128,12 @@ class Metric(ABC):
         """Sums over the rows of each cluster, whatever the labels are; sets the upper bounds."""
 
     @abstractmethod
-    def best(self, U: Parts, stats: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The best centres for these rows, and what is then left of V in each cluster."""
+    def best(self, U: Parts, stats: Any) -> np.ndarray:
+        """The best centres for these rows."""
+
+    @abstractmethod
+    def left(self, U: Parts, stats: Any, centers: np.ndarray) -> np.ndarray:
+        """What is left of V in each cluster with the best centres."""
 
     @abstractmethod
     def beside(

@@ -78,12 +78,15 @@ class Cosine(Euclidean):
         w = none * 1.0 if b.w is None else none * b.w
         return stats._replace(V=stats.V + np.bincount(z.label, w, minlength=len(stats.N))) if none.any() else stats
 
-    def best(self, U: Parts, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, U: Parts, stats: Any) -> np.ndarray:
         """Sums scaled to length one."""
         size = np.sqrt(squares(stats.A))
         known = size > 1e-12 * stats.N
-        centers = np.where(known[:, None], stats.A / np.where(known, size, 1.0)[:, None], U.centers)
-        return centers, np.where(stats.N > 0, stats.V + 2 * (stats.A * (U.centers - centers)).sum(axis=1), 0.0)
+        return np.where(known[:, None], stats.A / np.where(known, size, 1.0)[:, None], U.centers)
+
+    def left(self, U: Parts, stats: Any, centers: np.ndarray) -> np.ndarray:
+        """V − 2 A (u′ − u)."""
+        return np.where(stats.N > 0, stats.V + 2 * (stats.A * (U.centers - centers)).sum(axis=1), 0.0)
 
     def beside(self, *args: Any) -> np.ndarray:
         """The same, on the sphere."""

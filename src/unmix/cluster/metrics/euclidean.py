@@ -107,13 +107,17 @@ class Euclidean(Metric):
         N, A, V, seen = kmeans_cells.sums(*cells.rows, U.centers, *cells.rule, z.label, w, U.scratch.path, z.upper)
         return Stats(N, A, V, 0.0 if b.observed is None else N[:, None] - seen)
 
-    def best(self, U: Parts, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, U: Parts, stats: Any) -> np.ndarray:
         """Means; where nothing was observed, what was there."""
-        N, A, V, holes = stats
+        N, A, _, holes = stats
         count = N[:, None] - holes
         known = count > 1e-9 * N[:, None]
-        centers = A / count if known.all() else np.where(known, A / np.where(known, count, 1.0), U.centers)
-        return centers, np.where(N > 0, V - (count * (centers - U.centers) ** 2).sum(axis=1), 0.0)
+        return A / count if known.all() else np.where(known, A / np.where(known, count, 1.0), U.centers)
+
+    def left(self, U: Parts, stats: Any, centers: np.ndarray) -> np.ndarray:
+        """V − n ‖u′ − u‖²."""
+        N, _, V, holes = stats
+        return np.where(N > 0, V - ((N[:, None] - holes) * (centers - U.centers) ** 2).sum(axis=1), 0.0)
 
     def beside(
         self, center: np.ndarray, k: int, stats: Any, left: float, turn: int, rng: np.random.Generator, share: float

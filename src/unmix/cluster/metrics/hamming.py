@@ -46,12 +46,16 @@ class Hamming(Euclidean):
         """How many cells differ."""
         return shown
 
-    def best(self, U: Parts, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, U: Parts, stats: Any) -> np.ndarray:
         """The majority; where it is a tie, what it was."""
         ones, zeros = self._votes(stats)
         tie = np.abs(ones - zeros) <= 1e-12 * stats.N[:, None]
-        centers = np.where(tie, U.centers, (ones > zeros).astype(np.float64))
-        return centers, np.where(centers > 0, zeros, ones).sum(axis=1)
+        return np.where(tie, U.centers, (ones > zeros).astype(np.float64))
+
+    def left(self, U: Parts, stats: Any, centers: np.ndarray) -> np.ndarray:
+        """The votes of the minority."""
+        ones, zeros = self._votes(stats)
+        return np.where(centers > 0, zeros, ones).sum(axis=1)
 
     def _votes(self, stats: Any) -> tuple[np.ndarray, np.ndarray]:
         """The weight of ones and of zeros in each cell."""

@@ -14,6 +14,7 @@ from unmix.maths.arrays import Array
 
 CUTS_INSIDE = 5  # of the bin that holds the median
 STEPS_OUTSIDE = 3  # on either side of it
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of the mean of a bin, relative to its size
 GRID_EDGES = 2 + (CUTS_INSIDE + 2) + 2 * STEPS_OUTSIDE  # the centre, the bin's mean, the bin and around it
 
 
@@ -146,14 +147,17 @@ class Manhattan(Metric):
         cost = steps * (2 * weight[..., :-1] - weight[..., -1:]) - 2 * total[..., :-1] + total[..., -1:]
         return cost, np.abs(steps).argmin(axis=2)[..., None]
 
-    def best(self, U: Parts, stats: Any) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, U: Parts, stats: Any) -> np.ndarray:
         """The best edges."""
         cost, own = self._edges(U, stats)
         at = cost.argmin(axis=2)[..., None]
         lowest = np.take_along_axis(cost, at, 2)
         better = (lowest < np.take_along_axis(cost, own, 2)) & (stats.weight.sum(axis=2, keepdims=True) > 0)
-        centers = np.where(better, np.take_along_axis(U.frame.edges, at, 2), U.centers[..., None])[..., 0]
-        return centers, np.maximum(lowest[..., 0], 0.0).sum(axis=1)
+        return np.where(better, np.take_along_axis(U.frame.edges, at, 2), U.centers[..., None])[..., 0]
+
+    def left(self, U: Parts, stats: Any, centers: np.ndarray) -> np.ndarray:
+        """The costs at the best edges."""
+        return np.maximum(self._edges(U, stats)[0].min(axis=2), 0.0).sum(axis=1)
 
     def reframe(self, U: Parts, stats: Any, centers: np.ndarray) -> Any:
         """The next grid: around where the weight passes one half."""
@@ -176,7 +180,8 @@ class Manhattan(Metric):
         new = np.stack([centers, mean, *cuts, *(low - s for s in steps), *(high + s for s in steps)], axis=2)
         fresh = self.framed(U.frame, centers).edges
         new = np.sort(np.where((whole > 0)[..., None], new, fresh), axis=2)
-        found = high - mean <= 1e-9 * np.maximum(np.abs(high), spread)  # a bin has its right edge: one value is left
+        rounding = ROUNDING * np.maximum(np.abs(high), np.abs(U.centers))
+        found = high - mean <= np.maximum(1e-9 * spread, rounding)  # a bin has its right edge: one value is left
         sought = float(np.where(found, 0.0, inside * (high - low)).sum() / max(float(stats.N.sum()), 1e-300))
         return U.frame._replace(edges=rounded(new, U.eps), sought=sought)
 
