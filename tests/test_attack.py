@@ -74,7 +74,7 @@ def test_every_mutation_makes_another_file_and_the_same_one_again(tmp_path):
 def test_a_reader_that_trusts_files_is_found(tmp_path, monkeypatch):
     assert files.make("PCA", False, str(tmp_path / "good"), 0)
     monkeypatch.setattr(files, "BATCH", 40)
-    monkeypatch.setattr(harness.unmix.PCA, "_restore", lambda self, params, state: self.__dict__.update(state))
+    monkeypatch.setattr(harness.unmix.PCA, "_restore", lambda self, state: self.__dict__.update(state))
     at = types.SimpleNamespace(value=0)
     assert any(files.batch("PCA", False, str(tmp_path / "good"), seed, at)[1] for seed in range(9))
 

@@ -215,6 +215,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
     degrees: ClassVar[dict[str, int | None]] = {"gamma": -2}  # of the radial kernel
 
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    inertia_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

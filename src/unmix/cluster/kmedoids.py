@@ -112,6 +112,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     cluster_centers_: Annotated[np.ndarray, Array("k d", "x", maybe=True)]
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    inertia_: float
     medoid_indices_: Annotated[np.ndarray, Array("k", "i", -1, "n-1", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -154,6 +154,8 @@ class NMF(Reconstructs, Model):
 
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     n_components_: Annotated[int, Array(kind="i", name="k")]
+    reconstruction_err_: float
+    kkt_residual_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
