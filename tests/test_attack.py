@@ -79,6 +79,16 @@ def test_a_reader_that_trusts_files_is_found(tmp_path, monkeypatch):
     assert any(files.batch("PCA", False, str(tmp_path / "good"), seed, at)[1] for seed in range(9))
 
 
+def test_a_reader_that_takes_more_memory_than_the_file_is_found(tmp_path, monkeypatch):
+    assert files.make("KMeans", False, str(tmp_path / "large"), 0)
+    monkeypatch.setattr(files, "LARGE_BATCH", 6)
+    at, load = types.SimpleNamespace(value=0), harness.unmix.load
+    assert not files.batch("KMeans", False, str(tmp_path / "large"), 0, at)[1]
+    monkeypatch.setattr(harness.unmix, "load", lambda path: (Path(path).read_bytes(), load(path))[1])
+    found = files.batch("KMeans", False, str(tmp_path / "large"), 0, at)[1]
+    assert any("MiB for a file" in what for what in found)
+
+
 def test_a_resumed_fit_with_other_bits_is_found(tmp_path):
     report = Report("kills", 0)
     answers = {"digest": 1}

@@ -314,6 +314,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """The means by their rows; those of a precomputed kernel are not held."""
+        Kernel(self).check()
         held = {"r": 0, "s": self.shape.d} if self.kernel == "precomputed" else {"s": "r"}
         return Described(Parts, Stats, Any, {"k": self.n_clusters, **held})
 

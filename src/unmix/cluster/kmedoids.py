@@ -222,6 +222,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """The medoids' rows, none of a precomputed matrix; what the metric measures with."""
+        self._distance.check()
         spread = {"mahalanobis": Annotated[np.ndarray, Array("d d")], "seuclidean": Annotated[np.ndarray, Array("d")]}
         given = self.metric_params or not isinstance(self.metric, str)
         kind = type(None) if given else spread.get(self.metric, type(None))

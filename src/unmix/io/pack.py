@@ -172,8 +172,10 @@ def _check_end(f: IO[bytes], directory: int, size: int, count: int) -> None:
     tail = min(size, 22 + 20 + 56)
     f.seek(size - tail)
     end = f.read(tail)
-    mark, _, _, entries, _, _, start, comment = struct.unpack("<4s4H2LH", end[-22:])
+    mark, _, _, entries, _, length, start, comment = struct.unpack("<4s4H2LH", end[-22:])
+    rest = 22
     if entries == 0xFFFF or start == LARGE:
-        _, _, _, _, _, _, _, entries, _, start = struct.unpack("<4sQ2H2L4Q", end[-98:-42])
-    if (mark, entries, start, comment) != (END, count, directory, 0):
+        _, _, _, _, _, _, _, entries, length, start = struct.unpack("<4sQ2H2L4Q", end[-98:-42])
+        rest = 98
+    if (mark, entries, start, start + length + rest, comment) != (END, count, directory, size, 0):
         raise PackError("its directory of entries is cut off")

@@ -125,7 +125,10 @@ class Reader:
         if kind == "strings" and all(isinstance(s, str) for s in of):
             return np.array(of, dtype=object)
         if kind == "csr":
-            matrix = sp.csr_array(tuple(self._items(of, depth)), shape=tuple(v["shape"]))
+            parts = self._items(of, depth)
+            if [type(a) for a in parts] != [np.ndarray] * 3:  # two numbers would be a matrix of that size
+                raise PackError("a sparse matrix is not made of three arrays")
+            matrix = sp.csr_array(tuple(parts), shape=tuple(v["shape"]))
             matrix.check_format(full_check=True)
             return matrix
         if kind == "dict" and isinstance(of, dict):

@@ -356,7 +356,7 @@ class RobustPCA(Reconstructs, Model):
         return np.asarray(z @ U.axes[: U.rank])
 
     def _tol(self, dtype: Any) -> float:
-        return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
+        return min(max(float(self.tol), 10.0 * float(np.finfo(dtype).eps)), 1e9)  # whose squares are numbers
 
     def _next_mu(self, U: Parts, stats: Stats, merit: float) -> tuple[float, Search]:
         """Growth to a moderate penalty; from there a step up, or back from the top, when the residuals fall slowly."""

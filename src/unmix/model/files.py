@@ -81,7 +81,7 @@ class Files:
             if value.keys() != {"format", "class", "params", "state"}:
                 raise pack.PackError("it holds more or less than a class, its parameters and its state")
             name = f"{cls.__module__}:{cls.__qualname__}"
-            kind = cls if value["class"] == name else find_model(value["class"])
+            kind = cls if value["class"] == name and cls is not Files else find_model(value["class"])
             if issubclass(kind, cls):
                 return kind._read(value["params"], value["state"])
         raise pack.PackError(f"{os.fspath(path)!r} holds a {kind.__name__}, not a {cls.__name__}: use unmix.load")
