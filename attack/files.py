@@ -93,7 +93,8 @@ def batch(name: str, checkpoint: bool, good: str, seed: int, at: Any) -> tuple[d
     for i in range(BATCH if len(data) < LARGE else LARGE_BATCH):
         at.value = i
         kind, wrong = mutant(data, seed, i)
-        most = MOST * len(wrong) + min(ROOM, TEXT * len(wrong)) + NOISE
+        text = int.from_bytes(wrong[22:26], "little")  # bytes that the first entry says it has
+        most = MOST * len(wrong) + min(ROOM, TEXT * text) + NOISE
         what, took = measured(name, checkpoint, path, wrong)
         if took > most:  # once more: what is loaded or compiled once does not count
             what, took = measured(name, checkpoint, path, wrong)

@@ -63,7 +63,7 @@ def test_findings_are_an_exit_status(monkeypatch, capsys):
 
 
 def test_every_mutation_makes_another_file_and_the_same_one_again(tmp_path):
-    assert files.make("PCA", False, str(tmp_path / "good"), 0)
+    assert files.make("PCA", False, str(tmp_path / "good"), 1)
     data = (tmp_path / "good").read_bytes()
     for kind, mutate in KINDS.items():
         made = [mutate(data, np.random.default_rng(seed)) for seed in range(8)]
@@ -72,7 +72,7 @@ def test_every_mutation_makes_another_file_and_the_same_one_again(tmp_path):
 
 
 def test_a_reader_that_trusts_files_is_found(tmp_path, monkeypatch):
-    assert files.make("PCA", False, str(tmp_path / "good"), 0)
+    assert files.make("PCA", False, str(tmp_path / "good"), 1)
     monkeypatch.setattr(files, "BATCH", 40)
     monkeypatch.setattr(harness.unmix.PCA, "_restore", lambda self, state: self.__dict__.update(state))
     at = types.SimpleNamespace(value=0)

@@ -519,6 +519,14 @@ def test_a_checkpoint_with_another_array_is_refused_or_goes_on(cls, tmp_path):
     assert refusals
 
 
+def test_a_scale_whose_square_is_zero_is_refused(tmp_path):
+    model, X, _ = unmix.NMF.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda params, state: state["_parts_"]["of"].__setitem__(1, 5e-324))
+    with pytest.raises(pack.PackError, match="contradict"):
+        unmix.load(tmp_path / "m")
+
+
 def test_a_crashing_file_of_old_is_an_error(tmp_path):
     """`natural` with fewer columns than the kernel reads once ended the process."""
     path = tmp_path / "m"

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.engine.accelerate import Accelerator
-from unmix.engine.described import conform, several
+from unmix.engine.described import asked, conform, several
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Step
 from unmix.io import pack
@@ -169,7 +169,7 @@ class Checkpoint:
 
     def _check_start(self, loop: Any, s: Start, data: Any) -> None:
         (z, history), where = self.left.pop(s.index), f"starts[{s.index}]"
-        said = loop.stage.described(s.U, data)
+        said = asked(loop.stage, s.U, data)
         names = {"d": loop.shape.d, "n": loop.shape.n, **said.names}
         pair = several(said.parts, said.stats)
         kinds = {"U": said.parts, "stats": said.stats, "made_of": said.stats, "plain": pair, "good": said.parts}

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine import tree
-from unmix.engine.described import LONG, conform, fields, several
+from unmix.engine.described import LONG, asked, conform, fields, several
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.io import pack
@@ -115,10 +115,7 @@ class Files:
                 raise pack.PackError(f"{name} is missing")
         check_shape(state)
         shape, U = state["_shape"], state["_parts_"]
-        try:
-            said = self.at(shape).described(U, None)
-        except ValueError as e:  # parameters that the class refuses together, or with data of this shape
-            raise pack.PackError(str(e)) from e
+        said = asked(self.at(shape), U, None)
         names = {"d": shape.d, "n": shape.n, **said.names}
         conform(U, said.parts, names, "_parts_")
         if said.holds is not None and not said.holds(U):
