@@ -103,7 +103,8 @@ def text(data: bytes, rng: np.random.Generator) -> bytes:
     written = json.dumps(content)
     if rng.random() < 0.02:
         deep = ["[" * 100_000, "[" * 2000 + "]" * 2000, '{"a":' * 3000]
-        written = pick(rng, [*deep, written[:-5], "[" + "[]," * 2**20 + "0]"])
+        many = ["[" + "[0]," * n + "0]" for n in (100_000, 160_000, 10**6)]  # some just within what a text may take
+        written = pick(rng, [*deep, *many, written[:-5]])
     return zipped(entries | {"content.json": written.encode()})
 
 

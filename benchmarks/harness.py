@@ -317,6 +317,8 @@ def _measure(case: Case, size: str, repeat: int, only: Iterable[str] | None) -> 
     try:
         for name, worker in workers.items():
             rows[name].problem = worker.hear()
+            if worker.answer and not rows[name].problem:
+                rows[name].note = "; ".join(filter(None, [rows[name].note, worker.answer]))
         live = [n for n in workers if not rows[n].problem]
         goal, first = _goal(case, rows, workers, live)
         for name in [n for n in live if n != first]:
@@ -418,8 +420,7 @@ def serve(pipe: Any, case: Case, name: str, size: str) -> None:
     os.dup2(nowhere, 1)  # what libraries and their processes print must not stand between our tables
     os.dup2(nowhere, 2)
     who = case.contestants()[name]
-    if who.needs in ("sklearnex", "daal4py"):
-        limit_onedal()
+    limited = limit_onedal() if who.needs in ("sklearnex", "daal4py") else ""
     fit = read = data = None
 
     def one() -> Run:
@@ -449,12 +450,13 @@ def serve(pipe: Any, case: Case, name: str, size: str) -> None:
             build(goal)
         return goal, runs[-1] if runs else None
 
-    def begin() -> None:
+    def begin() -> str:
         nonlocal data
         small = case.data("warm")
         warm_fit, warm_read = who.build(case, small, None)
         case.score(small, warm_read(warm_fit()))
         data = case.data(size)
+        return limited
 
     commands = {"goal": set_goal, "prepare": build, "run": one}
     if not answer(pipe, begin):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import glob
 import os
@@ -13,7 +12,7 @@ ASKED = "UNMIX_BENCHMARK_PROCESSOR"
 ONEDAL_AVX2 = 4  # oneDAL's number for it
 LIMITED = (
     "Numba (haswell), OpenBLAS (Haswell), NumPy's dispatched loops, MKL (AVX2), faiss and tomotopy (avx2) are limited, "
-    "and oneDAL where its library lets itself be asked. Not limited, and the same in both columns: code that packages "
+    "and oneDAL where the notes of its rows say so. Not limited, and the same in both columns: code that packages "
     "compile for every processor (scikit-learn's, SciPy's, gensim's, kmedoids'), and the C library."
 )
 
@@ -37,15 +36,18 @@ def pretend(processor: str) -> None:
     }
 
 
-def limit_onedal() -> None:
-    """Keep oneDAL, which reads no variable, from wider instructions in this process."""
+def limit_onedal() -> str:
+    """Keep oneDAL, which reads no variable, from wider instructions in this process; say whether that was done."""
     if os.environ.get(ASKED) is None:
-        return
-    with contextlib.suppress(ImportError, IndexError, OSError, AttributeError):
+        return ""
+    try:
         import daal4py  # noqa: F401
 
         core = ctypes.CDLL(glob.glob(os.path.join(sys.prefix, "lib", "libonedal_core.so.*"))[0])
         environment = "_ZN4daal8services10interface111Environment"
         instance, choose = core[f"{environment}11getInstanceEv"], core[f"{environment}8setCpuIdEi"]
-        instance.restype, choose.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)
-        choose(instance(), ONEDAL_AVX2)
+    except (ImportError, IndexError, OSError, AttributeError) as error:  # not installed, or other names inside
+        return f"oneDAL was not limited ({type(error).__name__})"
+    instance.restype, choose.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int)
+    choose(instance(), ONEDAL_AVX2)
+    return "oneDAL was limited"

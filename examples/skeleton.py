@@ -76,6 +76,10 @@ class Prototypes(Groups, Geometry, Model):
         "random_state": ["random_state"],
     }
 
+    # what `publish` sets: files are checked against it
+    components_: Annotated[np.ndarray, Array("k d")]
+    labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+
     def __init__(
         self,
         n_components: int = 2,

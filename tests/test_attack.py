@@ -63,7 +63,7 @@ def test_findings_are_an_exit_status(monkeypatch, capsys):
 
 
 def test_every_mutation_makes_another_file_and_the_same_one_again(tmp_path):
-    assert files.make("PCA", False, str(tmp_path / "good"), 0)
+    assert files.make("PCA", False, str(tmp_path / "good"), 1)
     data = (tmp_path / "good").read_bytes()
     for kind, mutate in KINDS.items():
         made = [mutate(data, np.random.default_rng(seed)) for seed in range(8)]
@@ -72,11 +72,21 @@ def test_every_mutation_makes_another_file_and_the_same_one_again(tmp_path):
 
 
 def test_a_reader_that_trusts_files_is_found(tmp_path, monkeypatch):
-    assert files.make("PCA", False, str(tmp_path / "good"), 0)
+    assert files.make("PCA", False, str(tmp_path / "good"), 1)
     monkeypatch.setattr(files, "BATCH", 40)
-    monkeypatch.setattr(harness.unmix.PCA, "_restore", lambda self, params, state: self.__dict__.update(state))
+    monkeypatch.setattr(harness.unmix.PCA, "_restore", lambda self, state: self.__dict__.update(state))
     at = types.SimpleNamespace(value=0)
     assert any(files.batch("PCA", False, str(tmp_path / "good"), seed, at)[1] for seed in range(9))
+
+
+def test_a_reader_that_takes_more_memory_than_the_file_is_found(tmp_path, monkeypatch):
+    assert files.make("KMeans", False, str(tmp_path / "large"), 0)
+    monkeypatch.setattr(files, "LARGE_BATCH", 6)
+    at, load = types.SimpleNamespace(value=0), harness.unmix.load
+    assert not files.batch("KMeans", False, str(tmp_path / "large"), 0, at)[1]
+    monkeypatch.setattr(harness.unmix, "load", lambda path: (Path(path).read_bytes(), load(path))[1])
+    found = files.batch("KMeans", False, str(tmp_path / "large"), 0, at)[1]
+    assert any("MiB for a file" in what for what in found)
 
 
 def test_a_resumed_fit_with_other_bits_is_found(tmp_path):

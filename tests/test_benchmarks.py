@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import harness
+from benchmarks import harness, processor
 from benchmarks.__main__ import cases, main
 from benchmarks.harness import OURS, Case, Goal, Quality, Row, Run, Target, contestant, judge, least_passes
 
@@ -87,6 +87,14 @@ def test_verdict(ours, error, met):
     """Level is within 5 %; fast but worse is missed."""
     rows = {OURS: Row(OURS, [Run(ours, 0, error, None)]), "rival": Row("rival", [Run(1.0, 0, 1.0, None)])}
     assert judge(Target(1, ("rival",)), rows, 1.0, Quality("error")).met is met
+
+
+def test_whether_onedal_was_limited_is_told(monkeypatch):
+    monkeypatch.delenv(processor.ASKED, raising=False)
+    assert processor.limit_onedal() == ""
+    monkeypatch.setenv(processor.ASKED, "avx2")
+    monkeypatch.setitem(sys.modules, "daal4py", None)
+    assert processor.limit_onedal() == "oneDAL was not limited (ModuleNotFoundError)"
 
 
 def test_quality_gap():

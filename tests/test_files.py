@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import struct
 import subprocess
@@ -27,7 +28,9 @@ from attack.wrong_arrays import HEADS, entries_of, npy, variants, zipped
 from unmix.engine import tree
 from unmix.engine.described import fields
 from unmix.engine.stage import Stage
+from unmix.engine.trace import Step
 from unmix.io import pack
+from unmix.io.values import ROOM
 from unmix.testing.ends import At, Killed, kill
 
 MODELS = [getattr(unmix, name) for name in unmix._MODELS]
@@ -56,14 +59,14 @@ def outcome(data, X, path):
 
 
 def place_of(content, i):
-    """Where the text uses array i."""
+    """Where the text uses array i; nowhere, if it is a table of steps, which may be more or fewer."""
     for way in nodes(content):
         value = content
         for key in way:
             value = value[key]
         if value == {"!": "array", "of": i}:
             return [key for key in way if key != "of"]
-    raise AssertionError(f"array {i} is not used")
+    return None
 
 
 def test_every_array_is_checked_before_a_model_is_handed_out(saved):
@@ -76,6 +79,7 @@ def test_every_array_is_checked_before_a_model_is_handed_out(saved):
         for what, wrong in variants(a).items():
             if outcome(zipped(entries | {name: npy(wrong)}), X, path) == "used":
                 used.append((place_of(content, i), what, a.shape, wrong.shape))
+    used = [u for u in used if u[0] is not None]
     # another number in the place of a number may pass; another shape or type may not
     used = [u for u in used if not (u[0] == ["state", "_parts_", 0] and u[2] == (11, 90))]  # RobustPCA's spare axes
     assert not [u for u in used if u[2] != u[3]], used
@@ -142,6 +146,136 @@ def test_parameters_are_those_that_the_class_takes(tmp_path):
         (tmp_path / "m").write_bytes(zipped(entries | {"content.json": json.dumps(content).encode()}))
         with pytest.raises(pack.PackError, match=REMEDY):
             unmix.load(tmp_path / "m")
+
+
+def rewritten(path, change):
+    """Change the text of a file."""
+    entries = entries_of(path.read_bytes())
+    content = json.loads(entries["content.json"])
+    change(content["of"]["params"]["of"], content["of"]["state"]["of"])
+    path.write_bytes(zipped(entries | {"content.json": json.dumps(content).encode()}))
+
+
+@pytest.mark.parametrize(
+    "online", [None, 3, ["stats", -1], ["steps", -1], ["steps", 2**70], ["seen", -1.0], ["seen", 1e308]]
+)
+def test_a_forged_online_state_is_refused(online, tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    unmix.KMeans(3, random_state=0).fit(X).save(tmp_path / "m")
+
+    def forge(params, state):
+        if isinstance(online, list):
+            state["_online_"]["of"][["stats", "steps", "seen"].index(online[0])] = online[1]
+        else:
+            state["_online_"] = online
+
+    rewritten(tmp_path / "m", forge)
+    with pytest.raises(pack.PackError, match=f"_online_.*{REMEDY}"):
+        unmix.load(tmp_path / "m")
+
+
+def test_an_online_state_of_a_model_that_does_not_learn_online_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    unmix.KMedoids(3, random_state=0).fit(X).save(tmp_path / "m")
+    forged = {"!": "tuple", "of": [1, 1, 1.0], "as": None}
+    rewritten(tmp_path / "m", lambda params, state: state.update(_online_=forged))
+    with pytest.raises(pack.PackError, match=REMEDY):
+        unmix.load(tmp_path / "m")
+
+
+def test_every_array_of_an_online_state_is_refused_or_learnt_from(saved):
+    """Statistics of no rows are an error in a sentence, never one of arithmetic."""
+    X, data, path = saved
+    entries = entries_of(data)
+    content = json.loads(entries["content.json"])
+    for i in range(len(entries) - 1):
+        if "_online_" not in (place_of(content, i) or ()):
+            continue
+        for what, wrong in variants(np.load(io.BytesIO(entries[f"{i}.npy"]))).items():
+            path.write_bytes(zipped(entries | {f"{i}.npy": npy(wrong)}))
+            try:
+                model = unmix.load(path)
+            except pack.PackError:
+                continue
+            try:
+                model.partial_fit(X)
+            except ValueError as e:
+                assert spoken(e), what
+                assert not isinstance(e, np.linalg.LinAlgError), what
+
+
+def test_more_documents_than_there_can_be_are_refused(tmp_path):
+    """Topics were divided by as many."""
+    model, X, _ = unmix.LatentDirichletAllocation.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda params, state: state["_online_"]["of"][0]["of"].__setitem__(2, 1e308))
+    with pytest.raises(pack.PackError, match="documents"):
+        unmix.load(tmp_path / "m")
+
+
+def test_what_a_class_does_not_declare_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    model = unmix.KMeans(3, random_state=0).fit(X)
+    for name, value in {"extra_": 1.0, "fit": 1, "_skl_x": 1, "_parts": [], "n_clusters": 3}.items():
+        model.save(tmp_path / "m")
+        rewritten(tmp_path / "m", lambda params, state, name=name, value=value: state.update({name: value}))
+        with pytest.raises(pack.PackError, match=f"{name}.*no attributes"):
+            unmix.load(tmp_path / "m")
+    model.extra_ = np.zeros(3)
+    with pytest.raises(pack.PackError, match=r"does not declare \['extra_'\]"):
+        model.save(tmp_path / "m")
+
+
+def test_an_error_of_ours_is_not_called_damage(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    unmix.KMeans(3, random_state=0).fit(X).save(tmp_path / "m")
+    state = tmp_path / "state"
+    with unmix.config(checkpoint=state, checkpoint_seconds=0.0), contextlib.suppress(Killed):
+        unmix.KMeans(3, random_state=0).set_callbacks(At(2, kill)).fit(X)
+
+    def buggy(self, U, data):
+        return U.no_such_field
+
+    monkeypatch.setattr(unmix.KMeans, "described", buggy)
+    with pytest.raises(AttributeError, match="no_such_field"):
+        unmix.load(tmp_path / "m")
+    with unmix.config(checkpoint=state), pytest.raises(AttributeError, match="no_such_field"):
+        unmix.KMeans(3, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value"),
+    [
+        (unmix.Mixture, "family", [1, 2]),
+        (unmix.Mixture, "family", [[[], [0]]]),
+        (unmix.Mixture, "family", [["gaussian", [0, 1, 2, 99]]]),
+        (unmix.KernelKMeans, "kernel_params", {"!": "dict", "of": {"VI": 1}}),
+        (unmix.KernelKMeans, "kernel_params", {"!": "dict", "of": {"gamma": "x"}}),
+        (unmix.KMedoids, "metric_params", {"!": "dict", "of": {"VI": 1}}),
+        (unmix.LatentDirichletAllocation, "doc_topic_prior", [1, 2]),
+        (unmix.LatentDirichletAllocation, "doc_topic_prior", {"!": "dict", "of": {}}),
+        (unmix.LatentDirichletAllocation, "components_init", [["x"]]),
+    ],
+)
+def test_parameters_that_the_data_contradict_are_refused(cls, name, value, tmp_path):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda params, state: params.update({name: value}))
+    with pytest.raises(pack.PackError, match=REMEDY):
+        unmix.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "name", ["unmix.model.estimator:Model", "unmix.model.files:Files", "unmix.mixture._base:BaseMixture"]
+)
+def test_the_base_of_models_is_no_model(name, tmp_path):
+    unmix.KMeans(3, random_state=0).fit(np.random.default_rng(0).normal(size=(90, 3))).save(tmp_path / "m")
+    entries = entries_of((tmp_path / "m").read_bytes())
+    content = json.loads(entries["content.json"])
+    content["of"] |= {"class": name, "params": {"!": "dict", "of": {}}}
+    (tmp_path / "m").write_bytes(zipped(entries | {"content.json": json.dumps(content).encode()}))
+    with pytest.raises(pack.PackError, match="is not a model"):
+        unmix.load(tmp_path / "m")
 
 
 def test_words_without_a_topic_are_refused(tmp_path):
@@ -250,6 +384,47 @@ def test_a_text_that_is_too_deep_or_no_text(written, good, tmp_path):
     refused(tmp_path / "deep", zipped(entries_of(good) | {"content.json": written.encode()}))
 
 
+TEXTS = {
+    "lists": "[" + "[0]," * 500_000 + "0]",
+    "dicts": "[" + '{"a":1},' * 300_000 + "0]",
+    "numbers": "[" + "1234.5," * 600_000 + "0]",
+    "strings": "[" + '"ab",' * 400_000 + "0]",
+    "names": '{"!": "dict", "of": {' + ",".join(f'"{i}": 0' for i in range(300_000)) + "}}",
+    "wide": '["' + "a" * 4_000_000 + '\\ud83d\\ude00"]',
+    "a matrix": '{"!": "csr", "of": [1000000000, 1000000000], "shape": [1000000000, 1000000000]}',
+    "just within": "[" + "[0]," * 160_000 + "0]",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_small_text_takes_little_memory(kind, good, tmp_path):
+    (tmp_path / "text").write_bytes(zipped(entries_of(good) | {"content.json": TEXTS[kind].encode()}))
+    tracemalloc.start()
+    with contextlib.suppress(pack.PackError):
+        pack.read(tmp_path / "text")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < ROOM + 1.2 * os.path.getsize(tmp_path / "text")
+
+
+def test_many_steps_are_kept_as_a_table(tmp_path):
+    steps = [Step(i, 1.0 / i, i * 1e-3, math.nan if i == 7 else 1e6, i % 3 > 0) for i in range(1, 40_000)]
+    pack.write(tmp_path / "steps", [steps, steps[:3]])
+    assert os.path.getsize(tmp_path / "steps") < 41 * len(steps)
+    tracemalloc.start()
+    long, short = pack.read(tmp_path / "steps")
+    assert tracemalloc.get_traced_memory()[1] < ROOM
+    tracemalloc.stop()
+    assert repr(long) == repr(steps)
+    assert short == steps[:3]
+    with pytest.raises(pack.PackError, match="too many items"):
+        pack.write(tmp_path / "more", steps * 10)
+
+
+def test_nothing_follows_the_directory(good, tmp_path):
+    refused(tmp_path / "twice", good + good)
+
+
 def test_entries_twice_in_another_order_or_elsewhere(good, tmp_path):
     entries = entries_of(good)
     for names in (
@@ -344,6 +519,14 @@ def test_a_checkpoint_with_another_array_is_refused_or_goes_on(cls, tmp_path):
     assert refusals
 
 
+def test_a_scale_whose_square_is_zero_is_refused(tmp_path):
+    model, X, _ = unmix.NMF.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda params, state: state["_parts_"]["of"].__setitem__(1, 5e-324))
+    with pytest.raises(pack.PackError, match="contradict"):
+        unmix.load(tmp_path / "m")
+
+
 def test_a_crashing_file_of_old_is_an_error(tmp_path):
     """`natural` with fewer columns than the kernel reads once ended the process."""
     path = tmp_path / "m"
@@ -381,7 +564,7 @@ def test_every_array_of_a_model_is_described(cls):
     if said.stats is not Any:
         assert not [name for name, told in arrays_of(said.stats) if not told]
     told = fields(cls)
-    assert not [k for k, v in vars(model).items() if isinstance(v, np.ndarray) and k.endswith("_") and k not in told]
+    assert not [k for k in vars(model) if k.endswith("_") and k not in told]
     for stage in model.at(model._shape).stages(model._shape):
         assert type(stage).described is not Stage.described, f"{stage.name} describes nothing"
 

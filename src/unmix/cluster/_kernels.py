@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -44,11 +46,13 @@ class Kernel:
         """Refuse parameters that the kernel does not take."""
         if isinstance(self.kernel, str):
             takes = PARAMETERS.get(self.kernel, ())
-            for name in self.own:
+            for name, value in self.own.items():
                 if name not in takes:
                     raise ValueError(
                         f"kernel_params has {name!r}, but kernel={self.kernel!r} takes {' and '.join(takes) or 'none'}"
                     )
+                if not isinstance(value, (Real, NoneType)):
+                    raise ValueError(f"kernel_params has {name}={value!r}: give a number")
 
     def squares(self, x: np.ndarray, shift: np.ndarray) -> np.ndarray:
         """K(x_i, x_i)."""

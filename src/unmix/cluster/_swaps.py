@@ -195,12 +195,6 @@ class Swaps(Stage):
         """Look at every row once, or at a sample."""
         if len(data.w) <= self.K:
             return U, 0.0
-        if U.sample != data.sample:
-            raise ValueError(
-                f"the checkpoint has medoids of {f'samples of {U.sample}' if U.sample else 'all'} rows, but the memory "
-                f"budget of this fit allows {f'samples of {data.sample}' if data.sample else 'all'}: set "
-                "unmix.config(memory_budget=…) to that of the fit that was broken off, or remove the file"
-            )
         if data.D is None:
             return self._sampled(U, data, rng)
         new, before = self._round(U, data.D, data.w)
@@ -254,6 +248,12 @@ class Swaps(Stage):
 
     def described(self, U: Any, data: Held) -> Described:
         """Medoids among the held rows."""
+        if type(U) is Chosen and type(U.sample) is int and U.sample != data.sample:
+            raise ValueError(
+                f"it has medoids of {f'samples of {U.sample}' if U.sample else 'all'} rows, but the memory budget of "
+                f"this fit allows {f'samples of {data.sample}' if data.sample else 'all'}: set "
+                "unmix.config(memory_budget=…) to that of the fit that was broken off"
+            )
         return Described(Chosen, Any, Any, {"k": self.K, "h": len(data.w)})
 
     def hand(self, U: Chosen, data: Held) -> Parts:

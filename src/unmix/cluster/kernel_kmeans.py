@@ -215,6 +215,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
     degrees: ClassVar[dict[str, int | None]] = {"gamma": -2}  # of the radial kernel
 
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    inertia_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -313,6 +314,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """The means by their rows; those of a precomputed kernel are not held."""
+        Kernel(self).check()
         held = {"r": 0, "s": self.shape.d} if self.kernel == "precomputed" else {"s": "r"}
         return Described(Parts, Stats, Any, {"k": self.n_clusters, **held})
 

@@ -162,6 +162,10 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
 
     cluster_centers_: Annotated[np.ndarray, Array("k d")]
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    inertia_: float
+    within_variation_: float
+    total_variation_: Annotated[float, Array(kind="x", maybe=True)]
+    between_variation_: Annotated[float, Array(kind="x", maybe=True)]
 
     small: bool = False  # while a fit runs: all distances are made anew in every pass
 

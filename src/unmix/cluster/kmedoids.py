@@ -112,6 +112,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     cluster_centers_: Annotated[np.ndarray, Array("k d", "x", maybe=True)]
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    inertia_: float
     medoid_indices_: Annotated[np.ndarray, Array("k", "i", -1, "n-1", maybe=True)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -221,6 +222,7 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """The medoids' rows, none of a precomputed matrix; what the metric measures with."""
+        self._distance.check()
         spread = {"mahalanobis": Annotated[np.ndarray, Array("d d")], "seuclidean": Annotated[np.ndarray, Array("d")]}
         given = self.metric_params or not isinstance(self.metric, str)
         kind = type(None) if given else spread.get(self.metric, type(None))

@@ -125,6 +125,8 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
 
     cluster_centers_: Annotated[np.ndarray, Array("k d")]
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
+    beta_: float
+    objective_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.engine.accelerate import Accelerator
-from unmix.engine.described import conform, several
+from unmix.engine.described import asked, conform, several
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Step
 from unmix.io import pack
@@ -48,6 +48,7 @@ class Entry:
 
     index: int
     trace: list[Step]
+    last: float
     result: str
     message: str
     told: bool
@@ -61,6 +62,9 @@ class History(NamedTuple):
     points: Annotated[np.ndarray, Array("seen")]
     images: Annotated[np.ndarray, Array("seen")]
     flags: Annotated[np.ndarray, Array("5")]
+
+
+ENTRIES = {"z", *(field.name for field in fields(Start))}
 
 
 class Checkpoint:
@@ -125,7 +129,7 @@ class Checkpoint:
         """Whatever is wrong with the file is one error."""
         try:
             yield
-        except Exception as e:
+        except pack.PackError as e:  # an error of another kind is one of ours, not the file's
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
                 "or name another"
@@ -136,6 +140,8 @@ class Checkpoint:
         if state.complete is False:
             loop.expect_missing()
         conform(state, State, {"stages": len(loop.stages)}, "state")
+        if len(state.batches) != 2:
+            raise pack.PackError(f"it tells {len(state.batches)} numbers of batches, not 2")
         n = loop.model.starts() if loop.first is None else len(loop.first)
         if len(state.ended) != state.stage - loop.index or {len(state.starts), *map(len, state.ended)} != {n}:
             raise pack.PackError(f"it has not {n} starts in every stage")
@@ -144,6 +150,8 @@ class Checkpoint:
         loop.began -= state.seconds
         out = []
         for i, entry in enumerate(state.starts):
+            if entry.keys() != ENTRIES:
+                raise pack.PackError(f"starts[{i}] has other entries than a start")
             self.left[i] = entry.pop("z"), entry.pop("accelerator")
             out.append(Start(**entry))
             known = Entry(*(getattr(out[-1], field.name) for field in fields(Entry)))
@@ -160,7 +168,8 @@ class Checkpoint:
                 self._check_start(loop, s, data)
 
     def _check_start(self, loop: Any, s: Start, data: Any) -> None:
-        said, (z, history), where = loop.stage.described(s.U, data), self.left.pop(s.index), f"starts[{s.index}]"
+        (z, history), where = self.left.pop(s.index), f"starts[{s.index}]"
+        said = asked(loop.stage, s.U, data)
         names = {"d": loop.shape.d, "n": loop.shape.n, **said.names}
         pair = several(said.parts, said.stats)
         kinds = {"U": said.parts, "stats": said.stats, "made_of": said.stats, "plain": pair, "good": said.parts}
@@ -173,12 +182,17 @@ class Checkpoint:
         if s.result == "running" and not tree.finite(s.U):
             raise pack.PackError(f"{where}.U is not finite")
         if history is not None:
+            if not isinstance(history, dict) or history.keys() != set(History._fields):
+                raise pack.PackError(f"{where}.accelerator is not what an accelerator has seen")
             size = 0 if s.stats is None else sum(np.size(v) for v in tree.leaves(s.stats))
-            steps = len(history["points"])
+            steps = next(iter(np.shape(history["points"])), 0)
             conform(History(**history), History, {"seen": (steps, size) if steps else (0,)}, f"{where}.accelerator")
             s.accelerator = Accelerator()
             s.accelerator.restore(history)
         if z is not None:
+            conform(z, list[list[Any]], {}, f"{where}.z")
+            if [len(blocks) for blocks in z] != [len(run.bounds) - 1 for run in loop.runs]:
+                raise pack.PackError(f"{where}.z is of other blocks")
             for run, blocks in zip(loop.runs, z, strict=True):
                 for (a, b), rows in zip(pairwise(run.bounds), blocks, strict=True):
                     conform(rows, said.z, names | {"m": b - a}, f"{where}.z")
@@ -209,7 +223,10 @@ class Checkpoint:
         }
         try:
             pack.write(self.path, value)
-        except OSError as error:  # a full disk does not end a fit
+        except (
+            OSError,
+            pack.PackError,
+        ) as error:  # a full disk, or more than a file holds, does not end a fit
             if not self.failed:
                 warnings.warn(
                     f"checkpoint={str(self.path)!r} could not be written ({error}): the fit goes on, but if it is "

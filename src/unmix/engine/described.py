@@ -59,6 +59,14 @@ class Record(NamedTuple):
     kinds: dict[str, Any]
 
 
+def asked(stage: Any, U: Any, data: Any) -> Described:
+    """What a stage says of a file's parts. Its ValueError is the file's fault; an error of another kind is ours."""
+    try:
+        return stage.described(U, data)  # type: ignore[no-any-return]
+    except ValueError as e:
+        raise PackError(str(e)) from e
+
+
 def several(*kinds: Any, of: type = tuple) -> Any:
     """The kind of a tuple, or of a list, of such items."""
     return types.GenericAlias(of, kinds)

@@ -57,7 +57,10 @@ def learn(loop: Loop, learnt: Learnt) -> Steps[Fit]:
     rho = online.rate(learnt.U, step, weight, learnt.seen) if learnt.rate is None else learnt.rate
     learnt.stats = blended(online, learnt.stats, stats, rho, learnt.U, weight, total)
     whole = tree.scale(learnt.stats, total)
-    U = tree.settle(loop.model.update(learnt.U, whole))
+    try:
+        U = tree.settle(loop.model.update(learnt.U, whole))
+    except (np.linalg.LinAlgError, ArithmeticError) as e:  # such as a file may hold
+        raise ValueError(f"no rows have the statistics that this model goes on from ({e}): fit it again") from e
     if not tree.finite(U):
         raise ValueError("the batch gave parts that are not finite; the model was left as it was")
     learnt.U, learnt.steps = U, step + 1

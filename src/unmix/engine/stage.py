@@ -153,7 +153,8 @@ class Stage:
     def described(self, U: Any, data: Any) -> Described:
         """What parts, statistics and z from a file must look like (`described.py`); the default trusts them.
 
-        Of `U`, which was read, nothing but its type may be relied on. `data` is what rounds hold, else None.
+        Of `U`, which was read, nothing but its type may be relied on. `data` is what rounds hold, else None. A
+        ValueError says that the file does not belong to these parameters or data.
         """
         return Described()
 

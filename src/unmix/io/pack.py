@@ -8,7 +8,6 @@ read straight to where it stays, so that a file needs hardly more memory than it
 from __future__ import annotations
 
 import glob
-import importlib
 import json
 import math
 import os
@@ -17,24 +16,22 @@ import struct
 import threading
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from unmix.io.values import DTYPE, PackError, Reader, Room, find, flatten, modules_of
+
+__all__ = ["PackError", "damaged", "find", "modules_of", "read", "refusing", "write"]
 
 LOCAL, DIRECTORY, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"  # what the parts of a zip begin with
 LARGE = 0xFFFFFFFF  # a size that is told in an extra field
 NPY = b"\x93NUMPY\x01\x00"
-DTYPE = "[<>|][biufcUS][1-9][0-9]{0,8}"
+DAMAGE = (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError, struct.error, MemoryError)
 HEADER = re.compile(rf"{{'descr': '({DTYPE})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), }} *\n")
-MODULE = re.compile(r"unmix(\.[a-z_]*[a-z])*")
-DEPTH = 64  # of lists in lists
-ITEMS = 1 << 21  # of lists and dicts: a few bytes of text are a hundred in memory
-
-
-class PackError(ValueError):
-    """A value that the format cannot hold, or a file that is not of the format, damaged or forged."""
 
 
 def damaged(path: str | os.PathLike[str], why: Any) -> PackError:
@@ -44,10 +41,22 @@ def damaged(path: str | os.PathLike[str], why: Any) -> PackError:
     )
 
 
+@contextmanager
+def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of which file it is that something was refused; an error of another kind is one of ours, not the file's."""
+    try:
+        yield
+    except PackError as e:
+        raise damaged(path, e) from e
+
+
 def write(path: str | os.PathLike[str], value: Any) -> None:
     """Write a value to a file in one step: afterwards there is either the whole new file or what was there before."""
     arrays: list[np.ndarray] = []
-    text = json.dumps(_flatten(value, arrays, "value"))
+    room = Room(math.inf)
+    text = json.dumps(flatten(value, arrays, room, "value")).encode()
+    room.size = len(text) + sum(a.nbytes for a in arrays)
+    room.text(text)  # what could not be read again is not written
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
     sweep(target)
@@ -95,17 +104,17 @@ def read(path: str | os.PathLike[str], own: frozenset[str] = frozenset()) -> Any
     with open(path, "rb") as f:
         try:
             text, arrays = _entries(f)
-            if sum(text.count(mark) for mark in (b",", b"[", b"{")) > ITEMS:
-                raise PackError("its text holds too many items")
-            return _restore(json.loads(text), arrays, own)
-        except (ValueError, KeyError, IndexError, TypeError, RecursionError, struct.error, MemoryError) as e:
+            room = Room(os.fstat(f.fileno()).st_size)
+            room.text(text)
+            return Reader(arrays, own, room).value(json.loads(text))
+        except DAMAGE as e:
             raise damaged(path, e) from e
 
 
-def _entries(f: IO[bytes]) -> tuple[bytes, list[np.ndarray | None]]:
+def _entries(f: IO[bytes]) -> tuple[bytes, list[np.ndarray]]:
     """The text and the arrays of a zip, entry after entry as `write` wrote them."""
     size, text = os.fstat(f.fileno()).st_size, b""
-    arrays: list[np.ndarray | None] = []
+    arrays: list[np.ndarray] = []
     while (mark := f.read(4)) == LOCAL:
         name = f"{len(arrays)}.npy" if text else "content.json"
         length, crc = _entry(f, name, size)
@@ -163,109 +172,10 @@ def _check_end(f: IO[bytes], directory: int, size: int, count: int) -> None:
     tail = min(size, 22 + 20 + 56)
     f.seek(size - tail)
     end = f.read(tail)
-    mark, _, _, entries, _, _, start, comment = struct.unpack("<4s4H2LH", end[-22:])
+    mark, _, _, entries, _, length, start, comment = struct.unpack("<4s4H2LH", end[-22:])
+    rest = 22
     if entries == 0xFFFF or start == LARGE:
-        _, _, _, _, _, _, _, entries, _, start = struct.unpack("<4sQ2H2L4Q", end[-98:-42])
-    if (mark, entries, start, comment) != (END, count, directory, 0):
+        _, _, _, _, _, _, _, entries, length, start = struct.unpack("<4sQ2H2L4Q", end[-98:-42])
+        rest = 98
+    if (mark, entries, start, start + length + rest, comment) != (END, count, directory, size, 0):
         raise PackError("its directory of entries is cut off")
-
-
-# ---------------------------------------------------------------- values as text and arrays
-
-
-def _flatten(v: Any, arrays: list[np.ndarray], name: str) -> Any:
-    """The value as JSON, its arrays moved to the list."""
-    if v is None or isinstance(v, (bool, int, float, str)):
-        return v
-    if isinstance(v, np.generic):
-        return v.item()
-    if isinstance(v, np.dtype):
-        return {"!": "dtype", "of": v.str}
-    if isinstance(v, np.ndarray):
-        if v.dtype.hasobject:
-            if v.ndim == 1 and all(isinstance(s, str) for s in v):
-                return {"!": "strings", "of": v.tolist()}
-            raise PackError(f"{name} holds Python objects: only numbers and strings can be saved")
-        if not re.fullmatch(DTYPE, v.dtype.str):
-            raise PackError(f"{name} is an array of {v.dtype}: only numbers and strings can be saved")
-        arrays.append(v)
-        return {"!": "array", "of": len(arrays) - 1}
-    if sp.issparse(v):
-        v = sp.csr_array(v)
-        inner = [_flatten(a, arrays, name) for a in (v.data, v.indices, v.indptr)]
-        return {"!": "csr", "of": inner, "shape": list(v.shape)}
-    if isinstance(v, tuple):
-        items = [_flatten(a, arrays, name) for a in v]
-        kind = type(v)
-        return {
-            "!": "tuple",
-            "of": items,
-            "as": f"{kind.__module__}:{kind.__qualname__}" if hasattr(v, "_fields") else None,
-        }
-    if isinstance(v, list):
-        return [_flatten(a, arrays, f"{name}[{i}]") for i, a in enumerate(v)]
-    if isinstance(v, dict):
-        return {"!": "dict", "of": {str(k): _flatten(a, arrays, f"{name}[{k!r}]") for k, a in v.items()}}
-    raise PackError(f"{name} is a {type(v).__name__}: only numbers, strings, arrays and lists of them can be saved")
-
-
-def _restore(v: Any, arrays: list[np.ndarray | None], own: frozenset[str], depth: int = 0) -> Any:
-    if depth > DEPTH:
-        raise PackError("its lists are nested too deeply")
-
-    def inner(of: Any) -> list[Any]:
-        if not isinstance(of, list):
-            raise PackError("a list is missing")
-        return [_restore(a, arrays, own, depth + 1) for a in of]
-
-    if isinstance(v, list):
-        return inner(v)
-    if not isinstance(v, dict):
-        return v
-    kind, of = v["!"], v["of"]
-    if kind == "array":
-        return _take(arrays, of)
-    if kind == "dtype" and re.fullmatch(DTYPE, of):
-        return np.dtype(of)
-    if kind == "strings" and all(isinstance(s, str) for s in of):
-        return np.array(of, dtype=object)
-    if kind == "csr":
-        matrix = sp.csr_array(tuple(inner(of)), shape=tuple(v["shape"]))
-        matrix.check_format(full_check=True)
-        return matrix
-    if kind == "dict" and isinstance(of, dict):
-        return {k: _restore(a, arrays, own, depth + 1) for k, a in of.items()}
-    if kind != "tuple":
-        raise PackError(f"there is a value of the kind {kind!r}")
-    items = inner(of)
-    return tuple(items) if v["as"] is None else find(v["as"], tuple, own)._make(items)
-
-
-def _take(arrays: list[np.ndarray | None], i: Any) -> np.ndarray:
-    """An array, which has one place: two that share memory would change together."""
-    found = arrays[i] if type(i) is int and i >= 0 else None
-    if found is None:
-        raise PackError(f"there is no array {i}, or it is used twice")
-    arrays[i] = None
-    return found
-
-
-def modules_of(cls: type) -> frozenset[str]:
-    """The modules of a class and of those that it derives from."""
-    return frozenset(c.__module__ for c in cls.__mro__)
-
-
-def find(name: Any, base: type, own: frozenset[str] = frozenset()) -> Any:
-    """The class `module:Name`, of this package or of the reader's own modules: reading a file imports nothing else."""
-    module, _, qualname = str(name).partition(":")
-    if module not in own and not MODULE.fullmatch(module):
-        raise PackError(f"it names {name!r}, which is not part of unmix: load it by `load` of its own class")
-    try:
-        cls = importlib.import_module(module)
-        for part in qualname.split("."):
-            cls = getattr(cls, part)
-    except (ImportError, AttributeError) as e:
-        raise PackError(f"it names {name!r}, which this version of unmix does not have") from e
-    if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise PackError(f"it names {name!r}, which is not a {base.__name__}")
-    return cls

@@ -182,6 +182,9 @@ class RobustPCA(Reconstructs, Model):
     singular_values_: Annotated[np.ndarray, Array("r", low=0.0)]
     n_components_: Annotated[int, Array(kind="i", name="r")]
     rank_: Annotated[int, Array(kind="i", name="r")]
+    lambda_: float
+    primal_residual_: float
+    dual_residual_: float
     low_rank_: Annotated[np.ndarray, Array("n d", maybe=True)]
     sparse_: Annotated[np.ndarray, Array("n d", maybe=True)]
 
@@ -296,11 +299,9 @@ class RobustPCA(Reconstructs, Model):
     def publish(self, fit: Fit) -> None:
         """The low-rank part's singular vectors and values; both parts if the rows were in memory."""
         U = fit.U
-        self.components_ = U.axes[: U.rank].copy()
-        self.singular_values_ = U.singular_values
+        self.components_, self.singular_values_ = U.axes[: U.rank].copy(), U.singular_values
         self.rank_ = self.n_components_ = U.rank
-        self.lambda_ = U.lam
-        self.primal_residual_, self.dual_residual_ = U.primal, U.dual
+        self.lambda_, self.primal_residual_, self.dual_residual_ = U.lam, U.primal, U.dual
         for name in ("low_rank_", "sparse_"):
             self.__dict__.pop(name, None)
         if fit.z is not None:
@@ -355,7 +356,7 @@ class RobustPCA(Reconstructs, Model):
         return np.asarray(z @ U.axes[: U.rank])
 
     def _tol(self, dtype: Any) -> float:
-        return max(float(self.tol), 10.0 * float(np.finfo(dtype).eps))
+        return min(max(float(self.tol), 10.0 * float(np.finfo(dtype).eps)), 1e9)  # whose squares are numbers
 
     def _next_mu(self, U: Parts, stats: Stats, merit: float) -> tuple[float, Search]:
         """Growth to a moderate penalty; from there a step up, or back from the top, when the residuals fall slowly."""

@@ -40,6 +40,7 @@ class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
     collect: ClassVar[bool | str] = "memory"
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
     converged_: bool
+    lower_bound_: float
 
     n_components: int
     random_state: Any

@@ -58,6 +58,7 @@ class GaussianBase(BaseMixture):
     covariances_: Annotated[np.ndarray, Array("covariances")]
     precisions_cholesky_: Annotated[np.ndarray, Array("covariances")]
     precisions_: Annotated[np.ndarray, Array("covariances")]
+    lower_bounds_: list[float]
 
     covariance_type: str
     reg_covar: float

@@ -174,8 +174,13 @@ class BayesianGaussianMixture(GaussianBase):
     weight_concentration_: tuple[PerComponent, PerComponent] | PerComponent
     mean_precision_: Annotated[np.ndarray, Array("k")]
     degrees_of_freedom_: Annotated[Any, Array("dof")]
+    weight_concentration_prior_: float
+    mean_precision_prior_: float
+    degrees_of_freedom_prior_: float
     mean_prior_: Annotated[np.ndarray, Array("d")]
     covariance_prior_: Annotated[Any, Array("prior")]
+    n_active_: int
+    log_evidence_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -16,7 +16,7 @@ def groups(family: Any, names: Sequence[str] | None) -> list[tuple[Family, list[
     if isinstance(family, (str, Family)):
         return [(as_family(family), None)]
     pairs = list(family.items() if isinstance(family, dict) else family)
-    if not pairs or any(len(pair) != 2 for pair in pairs):
+    if not pairs or any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs):
         raise ValueError(f'family={family!r}: give pairs such as [("poisson", [0, 1]), ("gaussian", [2])]')
     every = [(as_family(f), np.atleast_1d(np.asarray(columns, dtype=object))) for f, columns in pairs]
     known = [] if names is None else list(names)
@@ -39,7 +39,7 @@ def as_family(f: Any) -> Family:
     """A family that was given by name, or as it is."""
     if isinstance(f, Family):
         return f
-    if f not in FAMILIES:
+    if not isinstance(f, str) or f not in FAMILIES:
         raise ValueError(f"family {f!r}: give one of {', '.join(FAMILIES)}, or a Family")
     return FAMILIES[f]()
 

@@ -155,6 +155,9 @@ class Mixture(PerColumn, BaseMixture):
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or the families do not fit the columns."""
         super().check(shape)
+        self._check_columns(shape)
+
+    def _check_columns(self, shape: Shape) -> None:
         covered = np.zeros(shape.d, np.int64)
         for _, columns in self._groups():
             if columns is not None and not (len(columns) and min(columns) >= 0 and max(columns) < shape.d):
@@ -276,6 +279,7 @@ class Mixture(PerColumn, BaseMixture):
     def described(self, U: Any, data: Any) -> Described:
         """As the families say, each of its own columns."""
         own = []
+        self._check_columns(self.shape)
         for f, columns in self._groups():
             names = {"j": self.shape.d if columns is None else len(columns)}
             public = Record(fields(f.parameters) if f.parameters is not Any else {})

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine import tree
-from unmix.engine.described import LONG, conform, fields, several
+from unmix.engine.described import LONG, asked, conform, fields, several
 from unmix.engine.layout import Shape
+from unmix.engine.stage import Stage
 from unmix.io import pack
 from unmix.maths.arrays import Array
 
-FORMAT = 2  # in format 1 the parts of some models had other fields
+FORMAT = 3  # in format 1 the parts of some models had other fields
+READABLE = (2, 3)  # in format 2 long traces were no tables
+COUNT = Annotated[int, Array(kind="i", low=0)]
+WEIGHT = Annotated[float, Array(low=0.0, high=float(LONG))]
 
 
 class Files:
@@ -39,6 +44,11 @@ class Files:
                     f"{name} is a function, which the file cannot hold: set it to a name or an array first"
                 )
         cls = type(self)
+        if unknown := sorted(state.keys() - declared_by(cls).keys()):
+            raise pack.PackError(
+                f"{cls.__name__} does not declare {unknown}, so no file can be checked for them: annotate them in the "
+                'class, as `labels_: Annotated[np.ndarray, Array("n", "i")]`'
+            )
         name = f"{cls.__module__}:{cls.__qualname__}"
         pack.write(path, {"format": FORMAT, "class": name, "params": params, "state": state})
 
@@ -64,68 +74,95 @@ class Files:
         value = pack.read(path, own=pack.modules_of(cls))
         if not isinstance(value, dict) or not isinstance(value.get("format"), int):
             raise pack.PackError(f"{os.fspath(path)!r} does not hold a model: name a file that `save` wrote")
-        if value["format"] != FORMAT:
+        if value["format"] not in READABLE:
             age = "a newer unmix: update unmix to read it" if value["format"] > FORMAT else "an older unmix: fit again"
             raise pack.PackError(f"{os.fspath(path)!r} was written by {age}")
-        try:
-            name, params, state = value["class"], value["params"], value["state"]
-            own = name == f"{cls.__module__}:{cls.__qualname__}"
-            kind = cls if own else pack.find(name, Files)
-            model = kind(**params) if issubclass(kind, cls) else None
-            if model is not None:
-                model._restore(params, state)
-        except Exception as e:  # whatever is wrong with a file is one error
-            raise pack.damaged(path, e) from e
-        if model is None:
-            raise pack.PackError(f"{os.fspath(path)!r} holds a {kind.__name__}, not a {cls.__name__}: use unmix.load")
-        return model
+        with pack.refusing(path):
+            if value.keys() != {"format", "class", "params", "state"}:
+                raise pack.PackError("it holds more or less than a class, its parameters and its state")
+            name = f"{cls.__module__}:{cls.__qualname__}"
+            kind = cls if value["class"] == name and cls is not Files else find_model(value["class"])
+            if issubclass(kind, cls):
+                return kind._read(value["params"], value["state"])
+        raise pack.PackError(f"{os.fspath(path)!r} holds a {kind.__name__}, not a {cls.__name__}: use unmix.load")
 
-    def _restore(self: Any, params: dict[str, Any], state: dict[str, Any]) -> None:
-        """Become the model of a file, if what the file holds is what the class describes."""
-        self._validate_params()
+    @classmethod
+    def _read(cls: Any, params: Any, state: Any) -> Any:
+        """A model with the parameters and the state of a file, if the class takes them."""
+        conform((params, state), tuple[dict[str, Any], dict[str, Any]], {}, "the content")
+        if unknown := sorted(params.keys() - signature(cls).parameters.keys()):
+            raise pack.PackError(f"{unknown} are no parameters of {cls.__name__}")
         if any(isinstance(v, int) and abs(v) >= LONG for v in params.values()):
             raise pack.PackError(f"among the parameters {params} is a number beyond any use")
-        known = set().union(*(vars(c) for c in type(self).__mro__))
-        for name in state:
-            if (name in known or not name.endswith("_") or name in params) and name != "_shape":
-                raise pack.PackError(f"{name!r} is no attribute of a fitted model")
+        model = cls(**params)
+        try:
+            model._validate_params()
+        except ValueError as e:
+            raise pack.PackError(str(e)) from e
+        model._restore(state)
+        return model
+
+    def _restore(self: Any, state: dict[str, Any]) -> None:
+        """Become the model of a file, if what the file holds is what the class describes.
+
+        An error that is no PackError is none of the file's, and goes its way.
+        """
+        declared = declared_by(type(self))
+        if unknown := sorted(state.keys() - declared.keys()):
+            raise pack.PackError(f"{unknown} are no attributes of a fitted {type(self).__name__}")
+        for name, kind in declared.items():
+            if name not in state and name not in ("_online_", "feature_names_in_") and not maybe(kind):
+                raise pack.PackError(f"{name} is missing")
         check_shape(state)
         shape, U = state["_shape"], state["_parts_"]
-        said = self.at(shape).described(U, None)
+        said = asked(self.at(shape), U, None)
         names = {"d": shape.d, "n": shape.n, **said.names}
         conform(U, said.parts, names, "_parts_")
         if said.holds is not None and not said.holds(U):
             raise pack.PackError("its parts contradict each other")
-        online = state.get("_online_")
-        if online is not None:
-            conform(online, several(said.stats, int, float), names, "_online_")
-        if not tree.finite((U, online)):
+        if "_online_" in state:
+            if "online" in self.exempt:
+                raise pack.PackError("_online_ is no attribute of a model that does not learn online")
+            conform(state["_online_"], several(said.stats, COUNT, WEIGHT), names, "_online_")
+        if not tree.finite((U, state.get("_online_"))):
             raise pack.PackError("its parts are not finite")
-        cls: Any = type(self)
-        for name, kind in fields(cls).items():
-            if name.endswith("_") and name not in ("_parts_", "_online_"):
-                check_attribute(name, kind, state, names)
+        for name, kind in declared.items():
+            if name in state and name not in ("_parts_", "_online_"):
+                conform(state[name], kind, names, name)
         self.__dict__.update(state)
+
+
+def find_model(name: Any) -> Any:
+    """The model of the library that has this name; bases of models are none."""
+    kind = pack.find(name, Files)
+    if not issubclass(kind, Stage) or kind.described is Stage.described:
+        raise pack.PackError(f"{name!r} is not a model")
+    return kind
+
+
+def declared_by(cls: Any) -> dict[str, Any]:
+    """The fitted attributes that a class declares, with their kinds: a file holds no others."""
+    kinds = {name: kind for name, kind in fields(cls).items() if name.endswith("_")}
+    return {**kinds, "_shape": Shape, "feature_names_in_": Any}
+
+
+def maybe(kind: Any) -> bool:
+    """Whether an attribute of this kind may be missing."""
+    said = get_args(kind)[1] if get_origin(kind) is Annotated else None
+    return isinstance(said, Array) and said.maybe
 
 
 def check_shape(state: dict[str, Any]) -> None:
     """Refuse a shape that no data have, or that contradicts the columns of the fit."""
-    conform(state["_shape"], Shape, {}, "_shape")
     shape, columns = state["_shape"], state.get("feature_names_in_")
+    conform((shape, state["_dtype_"], state["n_features_in_"]), tuple[Shape, np.dtype, int], {}, "_shape")
     known = shape.dtype in (np.float32, np.float64) and state["_dtype_"] == shape.dtype
     if not (known and shape.n >= 0 and shape.d == state["n_features_in_"] > 0 and 0 <= shape.weight < LONG):
         raise pack.PackError(f"there are no data of the shape {shape}")
-    if columns is not None and not (columns.dtype == object and columns.shape == (shape.d,)):
-        raise pack.PackError(f"feature_names_in_ are not the names of {shape.d} columns")
-
-
-def check_attribute(name: str, kind: Any, state: dict[str, Any], names: dict[str, Any]) -> None:
-    """Refuse an attribute that its class describes otherwise, or that is missing though it should be there."""
-    said = get_args(kind)[1] if get_origin(kind) is Annotated else None
-    if name in state:
-        conform(state[name], kind, names, name)
-    elif not (isinstance(said, Array) and said.maybe):
-        raise pack.PackError(f"{name} is missing")
+    if "feature_names_in_" in state:
+        named = isinstance(columns, np.ndarray) and columns.dtype == object and columns.shape == (shape.d,)
+        if not named:
+            raise pack.PackError(f"feature_names_in_ are not the names of {shape.d} columns")
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -154,6 +154,8 @@ class NMF(Reconstructs, Model):
 
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     n_components_: Annotated[int, Array(kind="i", name="k")]
+    reconstruction_err_: float
+    kkt_residual_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({"auto"})],
@@ -344,7 +346,13 @@ class NMF(Reconstructs, Model):
         """Loads and sums; of rows without holes what the loss sums."""
         k = self._size(self.shape.d)
         z = Annotated[np.ndarray, Array("m k", low=0.0)]
-        return Described(Parts, Stats, z, {"k": k, "whole": (k, k) if self._beta == 2 else (k,)})
+
+        @np.errstate(all="ignore")
+        def scale_is_in_range(U: Parts) -> bool:
+            cost = self._method.cost(np.float64(U.scale))
+            return bool(0 < cost < np.inf and U.scale / cost < np.inf)
+
+        return Described(Parts, Stats, z, {"k": k, "whole": (k, k) if self._beta == 2 else (k,)}, scale_is_in_range)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in the parts that users see."""

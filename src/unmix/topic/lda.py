@@ -62,7 +62,15 @@ class Stats(NamedTuple):
 
     words: Annotated[np.ndarray, Array("d k")]
     elog: Annotated[np.ndarray, Array("learnt")]
-    documents: float
+    documents: Annotated[float, Array(low=0.0, high=2.0**63)]
+
+
+def numbers(given: Any) -> np.ndarray:
+    """What a user gave as an array, which is empty where it is none of numbers."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 class LatentDirichletAllocation(Completes, Model):
@@ -157,6 +165,8 @@ class LatentDirichletAllocation(Completes, Model):
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     exp_dirichlet_component_: Annotated[np.ndarray, Array("k d", low=0.0)]
     doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
+    topic_word_prior_: float
+    bound_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -229,13 +239,13 @@ class LatentDirichletAllocation(Completes, Model):
         K = self.n_components
         alpha = self.doc_topic_prior
         if not (alpha is None or isinstance(alpha, (str, Real))):
-            given = np.asarray(alpha, dtype=np.float64)
+            given = numbers(alpha)
             if given.shape != (K,) or not (given >= 0).all():
                 raise ValueError(
                     f"doc_topic_prior={alpha!r}: give a number of at least 0, or {K} of them, one per topic"
                 )
         if self.components_init is not None:
-            start = np.asarray(self.components_init, dtype=np.float64)
+            start = numbers(self.components_init)
             if start.shape != (K, shape.d) or not (start > 0).all():
                 raise ValueError(
                     f"components_init of shape {start.shape}: give positive numbers of shape {(K, shape.d)}, "
@@ -308,6 +318,7 @@ class LatentDirichletAllocation(Completes, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """λ and what follows from it; γ of the documents."""
+        self.check(self.shape)
         K = self.n_components
         sizes = {"k": K, "lanes": -(-K // LANES) * LANES, "learnt": K if isinstance(self.doc_topic_prior, str) else 0}
 
