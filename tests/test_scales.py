@@ -168,12 +168,51 @@ def test_options_do_not_depend_on_the_unit(option, dtype, p):
 
 
 @pytest.mark.parametrize("model", [PCA(3), FactorAnalysis(3)], ids=repr)
-@pytest.mark.parametrize(("dtype", "p"), [(np.float64, 300), (np.float64, -300), (np.float32, 40), (np.float32, -40)])
+@pytest.mark.parametrize(
+    ("dtype", "p"), [(np.float64, 300), (np.float64, -300), (np.float64, -500), (np.float32, 40), (np.float32, -40)]
+)
 def test_missing_cells_in_any_unit(model, dtype, p):
     X = rows_of(type(model).__name__)
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
     with unmix.config(acceleration=False):
         law_scale(model, X, dtype, p)
+
+
+# ---------------------------------------------------------------- where the numbers lie in memory
+
+
+def unaligned(x):
+    """The same numbers at an odd address."""
+    out = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    out[...] = x
+    return out
+
+
+def read_only(x):
+    out = x.copy()
+    out.setflags(write=False)
+    return out
+
+
+LAYOUTS = {
+    "unaligned": unaligned,
+    "Fortran order": np.asfortranarray,
+    "read-only": read_only,
+    "negative strides": lambda x: x[::-1].copy()[::-1],
+    "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
+}
+
+
+@pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_where_the_numbers_lie_in_memory_does_not_matter(cls, dtype):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    X, w = np.ascontiguousarray(X, dtype), np.random.default_rng(1).uniform(0.5, 1.5, len(X))
+    for fit in ({}, {"sample_weight": w}):
+        one = answers(model, X, **fit)
+        for name, laid in LAYOUTS.items():
+            other = answers(model, laid(X), **{k: laid(v) for k, v in fit.items()})
+            assert {k for k in one if one[k].tobytes() != other[k].tobytes()} == set(), name
 
 
 # ---------------------------------------------------------------- the ends of the range
@@ -307,8 +346,10 @@ def test_single_precision_is_not_left_silently(cls):
 
 
 @pytest.mark.parametrize("cls", [PCA, FactorAnalysis, KMeans, GaussianMixture, Mixture])
-def test_one_huge_cell_anywhere_is_refused(cls):
+@pytest.mark.parametrize("holes", [False, True])
+def test_one_huge_cell_anywhere_is_refused(cls, holes):
     X = np.random.default_rng(0).normal(size=(40_000, 3))
     X[33_333, 1] = 1e200
+    X[33_334, 0] = np.nan if holes else 0.0
     with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
         cls().fit(X)
