@@ -25,6 +25,7 @@ from unmix import (
     Mixture,
     RobustPCA,
 )
+from unmix.model.telling import are_shares
 
 MODELS = unmix.models()
 POWERS = [(np.float64, p) for p in (40, -40, 300, -300)] + [(np.float32, p) for p in (40, -40)]
@@ -115,6 +116,41 @@ def test_scaling_the_data_scales_the_parts(cls, dtype, p):
 def test_the_scale_of_weights_does_not_matter(cls, power):
     model, X, _ = cls.example(np.random.default_rng(0))
     law_scale_of_weights(model, np.asarray(X), power)
+
+
+@laws("scale of weights")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("power", [332, -332, 890, -890])
+def test_extreme_weights_do_not_matter_either(cls, dtype, power):
+    """They are divided by a power of two: all but sums of them are the same to the bit."""
+    model, X, _ = cls.example(np.random.default_rng(0))
+    X, w = np.asarray(X, dtype), np.random.default_rng(1).choice([0.5, 1.0, 1.5], len(X))
+    sums = {"inertia_": 1, "objective_": 1, "reconstruction_err_": 0.5, "singular_values_": 0.5, "lambda_": -0.5}
+    for v in (w, np.ones(len(X))):
+        one, other = answers(model, X, sample_weight=v), answers(model, X, sample_weight=np.ldexp(v, power))
+        for name, value in one.items():
+            with np.errstate(over="ignore", under="ignore"):  # √w of 2^332 is beyond float32
+                wanted = (value * 2.0 ** (power * sums.get(name, 0))).astype(value.dtype)
+            np.testing.assert_array_equal(other[name], wanted, err_msg=name)
+    one, other = (model.score(X, sample_weight=v) for v in (w, np.ldexp(w, power)))
+    assert other == pytest.approx(one * 2.0**power if cls in (KMeans, KMedoids) else one)
+
+
+@pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_weights_whose_products_leave_float64_are_refused(cls, size):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    told = rf"sample_weight reaches {size:.1e}, .*: scale it so that it sums to the number of rows$".replace("+", r"\+")
+    with pytest.raises(ValueError, match=told):
+        model.fit(X, sample_weight=np.full(len(X), size))
+
+
+@pytest.mark.parametrize("cls", [BayesianGaussianMixture, LatentDirichletAllocation])
+def test_extreme_weights_are_not_weighed_against_priors(cls):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    for fit in (model.fit, model.partial_fit, KMeans(2).partial_fit):
+        with pytest.raises(ValueError, match=r"reaches 1.0e\+100, which is no number of rows to weigh against"):
+            fit(X, sample_weight=np.full(len(X), 1e100))
 
 
 # ---------------------------------------------------------------- options
@@ -322,6 +358,23 @@ def test_priors_outweigh_weights_that_sum_to_one(cls, total):
         warnings.simplefilter("error", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, sample_weight=len(X) * normalised(len(X)))
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        (np.full(2000, 100 / 2000), True),  # percent
+        (100 * normalised(2000), True),
+        (np.full(3, 0.2), True),
+        (np.full(20, 0.3), False),
+        (np.full(20_000, 0.05), False),  # as many as 1000 rows
+        (np.linspace(0, 1, 2000) ** 30, False),  # memberships of a rare cluster: sum to 65, some near 1
+        (np.r_[np.ones(50), np.zeros(5000)], False),
+        (normalised(50) * 50, False),
+    ],
+)
+def test_weights_that_look_like_shares(weights, told):
+    assert are_shares(weights) == told
 
 
 @pytest.mark.parametrize("cls", [KMeans, KMedoids, unmix.SoftKMeans, GaussianMixture, BayesianGaussianMixture, Mixture])

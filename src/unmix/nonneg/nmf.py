@@ -408,7 +408,8 @@ class NMF(Reconstructs, Model):
         """Parts under scikit-learn's names."""
         self.components_ = np.ascontiguousarray((self._loads(fit.U) * self._shown(fit.U)).T)
         self.n_components_ = len(self.components_)
-        self.reconstruction_err_ = float(np.sqrt(self._method.cost(fit.U.scale)) * np.sqrt(2 * fit.stats.error))
+        error = 2 * fit.stats.error * fit.shape.unit
+        self.reconstruction_err_ = float(np.sqrt(self._method.cost(fit.U.scale)) * np.sqrt(error))
         self.kkt_residual_ = float(fit.U.events.kkt)
 
     def notes(self, U: Parts) -> list[str]:

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from unmix.engine.sources.base import (
     PIECE,
-    SETTLED,
     Columns,
     Sequential,
     Source,
@@ -60,8 +59,8 @@ class Array(Source):
     def _rows_of(self, x: Any) -> np.ndarray:
         if isinstance(x, np.ma.MaskedArray):
             x = np.ma.filled(x.astype(self.dtype), np.nan)
-        x = np.asarray(x)
-        return np.require(x if self.columns is None else x[:, self.columns], self.dtype, SETTLED)
+        x = np.asarray(x)  # aligned as well: memory decides on the last bits (`tree.settle`)
+        return np.require(x if self.columns is None else x[:, self.columns], self.dtype, ("C", "A"))
 
     def __getstate__(self) -> dict[str, Any]:
         # A mapped file travels to another process as its path, not as its contents.
@@ -93,7 +92,7 @@ class Slabs(Sequential):
     def _pieces(self, origin: int) -> Iterator[Any]:
         for a in range(origin, self.n, self.slab):
             x = np.asarray(self.x[a : min(a + self.slab, self.n)])
-            yield np.require(x if self.columns is None else x[:, self.columns], self.dtype, SETTLED)
+            yield np.require(x if self.columns is None else x[:, self.columns], self.dtype, ("C", "A"))
 
     def _sample(self) -> list[int]:
         slabs = list(range(0, self.n, self.slab))

@@ -24,7 +24,6 @@ Bounds = Sequence[tuple[int, int]]
 Columns = Sequence[str | int]
 
 KNOWN_BYTES = 256 << 20  # of a file, by which it is known again
-SETTLED = ("C", "A")  # C order, aligned: BLAS and NumPy give other bits for other memory (`tree.settle`)
 PIECE = 4 << 20  # bytes of rows held at a time by sources that read in pieces
 
 
@@ -256,7 +255,7 @@ class Sequential(Source):
         if not cuts:
             return self._assemble(iter(()), 0)
         x = cuts[0] if len(cuts) == 1 else stack(cuts)
-        return sp.csr_array(x, dtype=self.dtype) if self.sparse else np.require(x, self.dtype, SETTLED)
+        return sp.csr_array(x, dtype=self.dtype) if self.sparse else np.require(x, self.dtype, ("C", "A"))
 
     def _ended(self, at: int) -> Exception:
         return ValueError(
