@@ -5,6 +5,7 @@ Laws over all models by discovery, then the options of each, then the ends of th
 
 import re
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -386,6 +387,69 @@ def test_rows_far_beyond_those_of_the_fit_are_refused(cls):
     for method in ("transform", "score"):
         with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
             getattr(model, method)(np.full_like(X, 1e200, dtype=float)[:3])
+
+
+def nearest(centers, X, power):
+    """The nearest centre of each row by exact arithmetic, over the observed cells."""
+    exact = [[Fraction(float(v)) for v in u] for u in centers]
+    rows = [[None if np.isnan(v) else Fraction(float(v)) for v in x] for x in X]
+    away = [[sum(abs(v - c) ** power for v, c in zip(x, u, strict=True) if v is not None) for u in exact] for x in rows]
+    return [distances.index(min(distances)) for distances in away]
+
+
+def with_holes(x):
+    return np.where(np.random.default_rng(2).random(x.shape) < 0.2, np.nan, x)
+
+
+FAR_OUT = {
+    "dense": (KMeans(4, random_state=0), np.asarray),
+    "holes": (KMeans(4, random_state=0), with_holes),
+    "sparse": (KMeans(4, random_state=0), sp.csr_array),
+    "manhattan": (KMeans(4, metric="manhattan", random_state=0), np.asarray),
+    "manhattan, holes": (KMeans(4, metric="manhattan", random_state=0), with_holes),
+    "soft": (unmix.SoftKMeans(4, random_state=0), np.asarray),
+    "soft, holes": (unmix.SoftKMeans(4, random_state=0), with_holes),
+    "soft, sparse": (unmix.SoftKMeans(4, random_state=0), sp.csr_array),
+    "medoids": (KMedoids(4, random_state=0), np.asarray),
+    "medoids, holes": (KMedoids(4, random_state=0), with_holes),
+    "linear kernel": (KernelKMeans(4, kernel="linear", random_state=0), np.asarray),
+}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e8, 1e15, 1e20, 1e100])
+@pytest.mark.parametrize("case", FAR_OUT)
+def test_rows_far_out_belong_to_the_nearest_centre(case, size):
+    """‖x − u‖² is the same for all u, to rounding; ‖u‖² − 2⟨x, u⟩ is not."""
+    (model, form), X = FAR_OUT[case], rows_of("KMeans")
+    model.fit(X)
+    labels = model.labels_
+    centers = [X[labels == k].mean(axis=0) for k in range(4)] if "kernel" in case else model.cluster_centers_
+    rows = form(size * np.random.default_rng(1).standard_normal((60, 4)))
+    dense = rows.toarray() if sp.issparse(rows) else rows
+    wanted = nearest(centers, dense, 1 if "manhattan" in case else 2)
+    assert model.predict(rows).tolist() == wanted
+    if "soft" in case:
+        assert model.transform(rows).argmax(axis=1).tolist() == wanted
+
+
+def test_rows_far_out_whose_distances_say_nothing_are_refused():
+    model = KMedoids(4, metric="manhattan", random_state=0).fit(rows_of("KMeans"))
+    with pytest.raises(ValueError, match=r"X reaches 1e\+20 in size, .* equally far .*: are its units those"):
+        model.predict(np.full((2, 4), 1e20))
+
+
+def test_a_loss_that_is_no_number_is_refused():
+    X = rows_of("NMF").astype(np.float32)
+    model = NMF(4, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="loss of X is beyond float32: are its units"):
+        model.score(X * np.float32(1e18))
+
+
+def test_factors_of_single_precision_with_one_row_far_out():
+    """Its columns were alike to rounding: LAPACK's own error."""
+    X = rows_of("FactorAnalysis").astype(np.float32)
+    X[7] *= 1e7
+    assert np.isfinite(FactorAnalysis(3).fit(X).components_).all()
 
 
 @pytest.mark.parametrize("cls", [KMeans, GaussianMixture, BayesianGaussianMixture])

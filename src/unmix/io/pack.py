@@ -238,7 +238,7 @@ def _restore(v: Any, arrays: list[np.ndarray | None], own: frozenset[str], depth
     if kind != "tuple":
         raise PackError(f"there is a value of the kind {kind!r}")
     items = inner(of)
-    return tuple(items) if v["as"] is None else find(v["as"], tuple, own)._make(items)
+    return tuple(items) if v["as"] is None else find(v["as"], tuple, own)(*items)  # new fields have defaults
 
 
 def _take(arrays: list[np.ndarray | None], i: Any) -> np.ndarray:

@@ -47,6 +47,7 @@ TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one ste
 LINE = 64  # bytes
 TILE_ROWS = 2048  # at least, among which suspects are sought, so that they fill panels
 UNIT = 2.0**-24  # rounding unit of float32
+FAR = 2.0**48  # of squared lengths of centres: beyond, ½‖u‖² − ⟨x, u⟩ has digits that ‖x − u‖² has not
 SMALLEST_NORMAL = 2.0**-126  # of float32: what underflow may cost
 
 
@@ -62,6 +63,16 @@ def squared_distance(x, p, d, u, q, D):
         square = fma(e, e, square)
     e = minus(wide(load_part(x, p + last, d - last)), wide(load(u, q + last)))
     return total(fma(e, e, square))
+
+
+@inlined(SUMS)
+def score(x, p, d, u, q, shift):
+    """½‖u_q − s‖² − ⟨x_p − s, u_q − s⟩ in float64."""
+    t = 0.0
+    for j in range(d):
+        c = np.float64(u[q + j]) - np.float64(shift[j])
+        t += c * (0.5 * c - (np.float64(x[p + j]) - np.float64(shift[j])))
+    return t
 
 
 @inlined()
@@ -172,13 +183,20 @@ def bounds(square, best, second, a, b, exact, unscale, bar, rest):
 
 
 @inlined()
-def decide(x, p, d, u, n_centers, D, scores, half, r, bar):
-    """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared."""
-    first, second, nearest = np.inf, np.inf, 0
+def decide(x, p, d, u, shift, n_centers, D, scores, half, r, bar, far):
+    """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared.
+
+    Of a row so `far` out that distances to all centres are the same to rounding, scores in float64 decide.
+    """
+    first, second, nearest, lowest = np.inf, np.inf, 0, np.inf
     for k in range(n_centers):
         if not scores[PANEL * k + r] + half[k] > bar:
             distance = squared_distance(x, p, d, u, k * D, D)
-            if distance < first:
+            if far:
+                second, t = min(distance, second), score(x, p, d, u, k * D, shift)
+                if t < lowest:
+                    lowest, nearest = t, k
+            elif distance < first:
                 first, second, nearest = distance, first, k
             elif distance < second:
                 second = distance
@@ -259,13 +277,30 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     best, second, square = aligned(PANEL, np.float32), aligned(PANEL, np.float32), aligned(PANEL, np.float32)
     found, bar, rest = np.empty(PANEL, np.int32), np.empty(PANEL), np.empty(PANEL)
     rows, maybe = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64)
-    far, doubt = np.empty(tile), np.empty(tile, np.uint8)
+    beyond, doubt = np.empty(tile), np.empty(tile, np.uint8)
     exact, unscale = 1 - (d + 8) * UNIT, 1.0 / np.float64(scale) ** 2
     for start in range(0, n, tile):
         stop = min(start + tile, n)
         if known:
             count = suspects(
-                x, d, D, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows, maybe, far, doubt
+                x,
+                d,
+                D,
+                start,
+                stop,
+                u,
+                labels,
+                upper,
+                lower,
+                path,
+                drift,
+                moved,
+                between,
+                eps,
+                rows,
+                maybe,
+                beyond,
+                doubt,
             )
         else:
             count = stop - start
@@ -293,7 +328,8 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             for r in range(m):
                 i, k = rows[top + r], found[r]
                 if not second[r] > bar[r]:  # a near tie, or not finite
-                    k, near = decide(x, i * d, d, u, K, D, scores, half, r, bar[r])
+                    far = not square[r] <= FAR * size**2
+                    k, near = decide(x, i * d, d, u, shift, K, D, scores, half, r, bar[r], far)
                     rest[r] = np.sqrt(min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale))
                 labels[i] = k
                 lower[i] = rest[r] + drift[k]

@@ -317,7 +317,12 @@ class Model(
             totals, _ = work.sweep(self.for_new_rows(), {0: self._parts_}, self._runs(shape), False)
         finally:
             work.close()
-        return float(totals[0][1]) * shape.unit, shape.weight * shape.unit
+        loss = float(totals[0][1])
+        if np.isnan(loss):
+            raise ValueError(
+                f"the loss of X is beyond {shape.dtype}: are its units those of the rows that the model was fitted to?"
+            )
+        return loss * shape.unit, shape.weight * shape.unit
 
     def check_parameters(self, shape: Shape) -> None:
         """Raise as `fit` would where parameters are wrong, or do not suit data of this shape."""

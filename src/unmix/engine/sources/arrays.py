@@ -59,8 +59,9 @@ class Array(Source):
     def _rows_of(self, x: Any) -> np.ndarray:
         if isinstance(x, np.ma.MaskedArray):
             x = np.ma.filled(x.astype(self.dtype), np.nan)
-        x = np.asarray(x)  # aligned as well: memory decides on the last bits (`tree.settle`)
-        return np.require(x if self.columns is None else x[:, self.columns], self.dtype, ("C", "A"))
+        x = np.asarray(x)
+        rows = np.ascontiguousarray(x if self.columns is None else x[:, self.columns], dtype=self.dtype)
+        return rows if rows.flags.aligned else rows.copy()  # memory decides on the last bits (`tree.settle`)
 
     def __getstate__(self) -> dict[str, Any]:
         # A mapped file travels to another process as its path, not as its contents.
