@@ -66,13 +66,17 @@ def squared_distance(x, p, d, u, q, D):
 
 
 @inlined(SUMS)
-def score(x, p, d, u, q, shift):
-    """½‖u_q − s‖² − ⟨x_p − s, u_q − s⟩ in float64."""
-    t = 0.0
-    for j in range(d):
-        c = np.float64(u[q + j]) - np.float64(shift[j])
-        t += c * (0.5 * c - (np.float64(x[p + j]) - np.float64(shift[j])))
-    return t
+def lowest_score(x, p, d, u, shift, n_centers, D):
+    """The centre with the lowest ½‖u_k − s‖² − ⟨x_p − s, u_k − s⟩ in float64."""
+    lowest, nearest = np.inf, 0
+    for k in range(n_centers):
+        t = 0.0
+        for j in range(d):
+            c = np.float64(u[k * D + j]) - np.float64(shift[j])
+            t += c * (0.5 * c - (np.float64(x[p + j]) - np.float64(shift[j])))
+        if t < lowest:
+            lowest, nearest = t, k
+    return nearest
 
 
 @inlined()
@@ -186,21 +190,17 @@ def bounds(square, best, second, a, b, exact, unscale, bar, rest):
 def decide(x, p, d, u, shift, n_centers, D, scores, half, r, bar, far):
     """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared.
 
-    Of a row so `far` out that distances to all centres are the same to rounding, scores in float64 decide.
+    Where `far` is less than the least of these, they are all the same to rounding: scores in float64 decide.
     """
-    first, second, nearest, lowest = np.inf, np.inf, 0, np.inf
+    first, second, nearest = np.inf, np.inf, 0
     for k in range(n_centers):
         if not scores[PANEL * k + r] + half[k] > bar:
             distance = squared_distance(x, p, d, u, k * D, D)
-            if far:
-                second, t = min(distance, second), score(x, p, d, u, k * D, shift)
-                if t < lowest:
-                    lowest, nearest = t, k
-            elif distance < first:
+            if distance < first:
                 first, second, nearest = distance, first, k
             elif distance < second:
                 second = distance
-    return nearest, second
+    return (nearest, second) if first <= far else (lowest_score(x, p, d, u, shift, n_centers, D), 0.0)
 
 
 @inlined()
@@ -277,30 +277,13 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
     best, second, square = aligned(PANEL, np.float32), aligned(PANEL, np.float32), aligned(PANEL, np.float32)
     found, bar, rest = np.empty(PANEL, np.int32), np.empty(PANEL), np.empty(PANEL)
     rows, maybe = np.empty(tile + 1, np.int64), np.empty(tile + 1, np.int64)
-    beyond, doubt = np.empty(tile), np.empty(tile, np.uint8)
+    far, doubt = np.empty(tile), np.empty(tile, np.uint8)
     exact, unscale = 1 - (d + 8) * UNIT, 1.0 / np.float64(scale) ** 2
     for start in range(0, n, tile):
         stop = min(start + tile, n)
         if known:
             count = suspects(
-                x,
-                d,
-                D,
-                start,
-                stop,
-                u,
-                labels,
-                upper,
-                lower,
-                path,
-                drift,
-                moved,
-                between,
-                eps,
-                rows,
-                maybe,
-                beyond,
-                doubt,
+                x, d, D, start, stop, u, labels, upper, lower, path, drift, moved, between, eps, rows, maybe, far, doubt
             )
         else:
             count = stop - start
@@ -328,8 +311,7 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             for r in range(m):
                 i, k = rows[top + r], found[r]
                 if not second[r] > bar[r]:  # a near tie, or not finite
-                    far = not square[r] <= FAR * size**2
-                    k, near = decide(x, i * d, d, u, shift, K, D, scores, half, r, bar[r], far)
+                    k, near = decide(x, i * d, d, u, shift, K, D, scores, half, r, bar[r], FAR * size**2 * unscale)
                     rest[r] = np.sqrt(min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale))
                 labels[i] = k
                 lower[i] = rest[r] + drift[k]
