@@ -136,6 +136,16 @@ def use(data, X, path):
         assert spoken(e), e
 
 
+def test_a_file_from_before_a_field_had_been_added_is_read(saved):
+    X, data, path = saved
+    entries = entries_of(data)
+    content = json.loads(entries["content.json"])
+    shape = content["of"]["state"]["of"]["_shape"]
+    assert shape["as"].endswith("Shape")
+    shape["of"].pop()  # the last field has a default
+    assert outcome(zipped(entries | {"content.json": json.dumps(content).encode()}), X, path) == "used"
+
+
 def test_parameters_are_those_that_the_class_takes(tmp_path):
     model = unmix.KMeans(3, random_state=0).fit(np.random.default_rng(0).normal(size=(50, 3)))
     model.save(tmp_path / "m")

@@ -5,6 +5,7 @@ Laws over all models by discovery, then the options of each, then the ends of th
 
 import re
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from unmix import (
     Mixture,
     RobustPCA,
 )
+from unmix.model.telling import are_shares
 
 MODELS = unmix.models()
 POWERS = [(np.float64, p) for p in (40, -40, 300, -300)] + [(np.float32, p) for p in (40, -40)]
@@ -117,6 +119,41 @@ def test_the_scale_of_weights_does_not_matter(cls, power):
     law_scale_of_weights(model, np.asarray(X), power)
 
 
+@laws("scale of weights")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("power", [332, -332, 890, -890])
+def test_extreme_weights_do_not_matter_either(cls, dtype, power):
+    """They are divided by a power of two: all but sums of them are the same to the bit."""
+    model, X, _ = cls.example(np.random.default_rng(0))
+    X, w = np.asarray(X, dtype), np.random.default_rng(1).choice([0.5, 1.0, 1.5], len(X))
+    sums = {"inertia_": 1, "objective_": 1, "reconstruction_err_": 0.5, "singular_values_": 0.5, "lambda_": -0.5}
+    for v in (w, np.ones(len(X))):
+        one, other = answers(model, X, sample_weight=v), answers(model, X, sample_weight=np.ldexp(v, power))
+        for name, value in one.items():
+            with np.errstate(over="ignore", under="ignore"):  # √w of 2^332 is beyond float32
+                wanted = (value * 2.0 ** (power * sums.get(name, 0))).astype(value.dtype)
+            np.testing.assert_array_equal(other[name], wanted, err_msg=name)
+    one, other = (model.score(X, sample_weight=v) for v in (w, np.ldexp(w, power)))
+    assert other == pytest.approx(one * 2.0**power if cls in (KMeans, KMedoids) else one)
+
+
+@pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_weights_whose_products_leave_float64_are_refused(cls, size):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    told = rf"sample_weight reaches {size:.1e}, .*: scale it so that it sums to the number of rows$".replace("+", r"\+")
+    with pytest.raises(ValueError, match=told):
+        model.fit(X, sample_weight=np.full(len(X), size))
+
+
+@pytest.mark.parametrize("cls", [BayesianGaussianMixture, LatentDirichletAllocation])
+def test_extreme_weights_are_not_weighed_against_priors(cls):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    for fit in (model.fit, model.partial_fit, KMeans(2).partial_fit):
+        with pytest.raises(ValueError, match=r"reaches 1.0e\+100, which is no number of rows to weigh against"):
+            fit(X, sample_weight=np.full(len(X), 1e100))
+
+
 # ---------------------------------------------------------------- options
 
 
@@ -168,12 +205,51 @@ def test_options_do_not_depend_on_the_unit(option, dtype, p):
 
 
 @pytest.mark.parametrize("model", [PCA(3), FactorAnalysis(3)], ids=repr)
-@pytest.mark.parametrize(("dtype", "p"), [(np.float64, 300), (np.float64, -300), (np.float32, 40), (np.float32, -40)])
+@pytest.mark.parametrize(
+    ("dtype", "p"), [(np.float64, 300), (np.float64, -300), (np.float64, -500), (np.float32, 40), (np.float32, -40)]
+)
 def test_missing_cells_in_any_unit(model, dtype, p):
     X = rows_of(type(model).__name__)
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
     with unmix.config(acceleration=False):
         law_scale(model, X, dtype, p)
+
+
+# ---------------------------------------------------------------- where the numbers lie in memory
+
+
+def unaligned(x):
+    """The same numbers at an odd address."""
+    out = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    out[...] = x
+    return out
+
+
+def read_only(x):
+    out = x.copy()
+    out.setflags(write=False)
+    return out
+
+
+LAYOUTS = {
+    "unaligned": unaligned,
+    "Fortran order": np.asfortranarray,
+    "read-only": read_only,
+    "negative strides": lambda x: x[::-1].copy()[::-1],
+    "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
+}
+
+
+@pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_where_the_numbers_lie_in_memory_does_not_matter(cls, dtype):
+    model, X, _ = cls.example(np.random.default_rng(0))
+    X, w = np.ascontiguousarray(X, dtype), np.random.default_rng(1).uniform(0.5, 1.5, len(X))
+    for fit in ({}, {"sample_weight": w}):
+        one = answers(model, X, **fit)
+        for name, laid in LAYOUTS.items():
+            other = answers(model, laid(X), **{k: laid(v) for k, v in fit.items()})
+            assert {k for k in one if one[k].tobytes() != other[k].tobytes()} == set(), name
 
 
 # ---------------------------------------------------------------- the ends of the range
@@ -285,6 +361,23 @@ def test_priors_outweigh_weights_that_sum_to_one(cls, total):
         model.fit(X, sample_weight=len(X) * normalised(len(X)))
 
 
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        (np.full(2000, 100 / 2000), True),  # percent
+        (100 * normalised(2000), True),
+        (np.full(3, 0.2), True),
+        (np.full(20, 0.3), False),
+        (np.full(20_000, 0.05), False),  # as many as 1000 rows
+        (np.linspace(0, 1, 2000) ** 30, False),  # memberships of a rare cluster: sum to 65, some near 1
+        (np.r_[np.ones(50), np.zeros(5000)], False),
+        (normalised(50) * 50, False),
+    ],
+)
+def test_weights_that_look_like_shares(weights, told):
+    assert are_shares(weights) == told
+
+
 @pytest.mark.parametrize("cls", [KMeans, KMedoids, unmix.SoftKMeans, GaussianMixture, BayesianGaussianMixture, Mixture])
 def test_rows_far_beyond_those_of_the_fit_are_refused(cls):
     model, X, _ = cls.example(np.random.default_rng(0))
@@ -294,6 +387,69 @@ def test_rows_far_beyond_those_of_the_fit_are_refused(cls):
     for method in ("transform", "score"):
         with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
             getattr(model, method)(np.full_like(X, 1e200, dtype=float)[:3])
+
+
+def nearest(centers, X, power):
+    """The nearest centre of each row by exact arithmetic, over the observed cells."""
+    exact = [[Fraction(float(v)) for v in u] for u in centers]
+    rows = [[None if np.isnan(v) else Fraction(float(v)) for v in x] for x in X]
+    away = [[sum(abs(v - c) ** power for v, c in zip(x, u, strict=True) if v is not None) for u in exact] for x in rows]
+    return [distances.index(min(distances)) for distances in away]
+
+
+def with_holes(x):
+    return np.where(np.random.default_rng(2).random(x.shape) < 0.2, np.nan, x)
+
+
+FAR_OUT = {
+    "dense": (KMeans(4, random_state=0), np.asarray),
+    "holes": (KMeans(4, random_state=0), with_holes),
+    "sparse": (KMeans(4, random_state=0), sp.csr_array),
+    "manhattan": (KMeans(4, metric="manhattan", random_state=0), np.asarray),
+    "manhattan, holes": (KMeans(4, metric="manhattan", random_state=0), with_holes),
+    "soft": (unmix.SoftKMeans(4, random_state=0), np.asarray),
+    "soft, holes": (unmix.SoftKMeans(4, random_state=0), with_holes),
+    "soft, sparse": (unmix.SoftKMeans(4, random_state=0), sp.csr_array),
+    "medoids": (KMedoids(4, random_state=0), np.asarray),
+    "medoids, holes": (KMedoids(4, random_state=0), with_holes),
+    "linear kernel": (KernelKMeans(4, kernel="linear", random_state=0), np.asarray),
+}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e8, 1e15, 1e20, 1e100])
+@pytest.mark.parametrize("case", FAR_OUT)
+def test_rows_far_out_belong_to_the_nearest_centre(case, size):
+    """‖x − u‖² is the same for all u, to rounding; ‖u‖² − 2⟨x, u⟩ is not."""
+    (model, form), X = FAR_OUT[case], rows_of("KMeans")
+    model.fit(X)
+    labels = model.labels_
+    centers = [X[labels == k].mean(axis=0) for k in range(4)] if "kernel" in case else model.cluster_centers_
+    rows = form(size * np.random.default_rng(1).standard_normal((60, 4)))
+    dense = rows.toarray() if sp.issparse(rows) else rows
+    wanted = nearest(centers, dense, 1 if "manhattan" in case else 2)
+    assert model.predict(rows).tolist() == wanted
+    if "soft" in case:
+        assert model.transform(rows).argmax(axis=1).tolist() == wanted
+
+
+def test_rows_far_out_whose_distances_say_nothing_are_refused():
+    model = KMedoids(4, metric="manhattan", random_state=0).fit(rows_of("KMeans"))
+    with pytest.raises(ValueError, match=r"X reaches 1e\+20 in size, .* equally far .*: are its units those"):
+        model.predict(np.full((2, 4), 1e20))
+
+
+def test_a_loss_that_is_no_number_is_refused():
+    X = rows_of("NMF").astype(np.float32)
+    model = NMF(4, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="loss of X is beyond float32: are its units"):
+        model.score(X * np.float32(1e18))
+
+
+def test_factors_of_single_precision_with_one_row_far_out():
+    """Its columns were alike to rounding: LAPACK's own error."""
+    X = rows_of("FactorAnalysis").astype(np.float32)
+    X[7] *= 1e7
+    assert np.isfinite(FactorAnalysis(3).fit(X).components_).all()
 
 
 @pytest.mark.parametrize("cls", [KMeans, GaussianMixture, BayesianGaussianMixture])
@@ -307,8 +463,10 @@ def test_single_precision_is_not_left_silently(cls):
 
 
 @pytest.mark.parametrize("cls", [PCA, FactorAnalysis, KMeans, GaussianMixture, Mixture])
-def test_one_huge_cell_anywhere_is_refused(cls):
+@pytest.mark.parametrize("holes", [False, True])
+def test_one_huge_cell_anywhere_is_refused(cls, holes):
     X = np.random.default_rng(0).normal(size=(40_000, 3))
     X[33_333, 1] = 1e200
+    X[33_334, 0] = np.nan if holes else 0.0
     with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
         cls().fit(X)

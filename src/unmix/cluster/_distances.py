@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from unmix.maths.arrays import Array
-from unmix.maths.distances import about_one, differences
+from unmix.maths.distances import FAR, about_one, differences, squares
 
 METRICS = """braycurtis canberra chebyshev cityblock correlation cosine dice euclidean hamming haversine jaccard l1 l2
     mahalanobis manhattan minkowski precomputed rogerstanimoto russellrao seuclidean sokalsneath sqeuclidean yule"""
@@ -19,6 +19,8 @@ PARAMETERS = dict.fromkeys(WEIGHTED.split(), ("w",)) | {
     "seuclidean": ("V",),
 }
 EUCLIDEAN = ("euclidean", "l2")
+PLAIN = ("manhattan", "cityblock", "l1", "minkowski", "chebyshev", "sqeuclidean", "seuclidean", "mahalanobis")
+ALIKE = 1e-12  # of distances: they have no digits left that differ
 LENGTHS = (*EUCLIDEAN, "mahalanobis", "manhattan", "cityblock", "l1")  # whose clusters are clouds of the rows
 
 
@@ -89,6 +91,34 @@ class Distance:
         if x.shape[1] == 0:
             return np.zeros((len(x), len(y)))
         return self._by_name(frame, x, y)
+
+    def nearest(self, D: np.ndarray, x: np.ndarray, seen: Any, y: np.ndarray, seen_y: Any) -> np.ndarray:
+        """Which of the rows y is nearest to each row x, D being their distances.
+
+        Of rows so far out that these are the same to rounding, it is the y with the least ‖y‖² − 2⟨x, y⟩, over what x
+        shows, if the distance is Euclidean and y shows every cell.
+        """
+        label = D.argmin(axis=1).astype(np.int32)
+        if self.metric not in EUCLIDEAN or not (seen_y is None or seen_y.all()):
+            return label
+        y = y.astype(np.float64)
+        reach = float(np.sqrt(FAR * squares(y).max()))
+        if D.max() > reach:
+            far = D.min(axis=1) > reach
+            square = squares(y) if seen is None else seen[far] @ np.square(y).T
+            label[far] = (square - 2 * (x[far].astype(np.float64) @ y.T)).argmin(axis=1)
+        return label
+
+    def refuse_far(self, D: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Refuse rows so far out that their distances to different rows y are the same to rounding."""
+        if self.metric in PLAIN and len(D) and (y != y[0]).any():
+            size, reach = np.abs(x).max(axis=1, initial=0.0), float(np.abs(y).max())
+            alike = np.ptp(D, axis=1) <= ALIKE * D.max(axis=1)
+            if (lost := alike & (size > reach / ALIKE)).any():
+                raise ValueError(
+                    f"X reaches {size[lost].max():.0e} in size, the medoids {reach:.0e}, and by metric={self.metric!r} "
+                    "they are equally far from it, to rounding: are its units those of the rows of the fit?"
+                )
 
     def _by_name(self, frame: Frame, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The distances of scikit-learn and SciPy, or of a function; refused where they are not distances."""

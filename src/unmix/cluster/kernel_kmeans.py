@@ -36,6 +36,7 @@ from unmix.engine.sample import distinct
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
+from unmix.maths.distances import beyond
 from unmix.maths.seeding import far_apart
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
@@ -286,29 +287,31 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
         """Given labels are one start."""
         return self.n_init if isinstance(self.init, str) else 1
 
-    def _to_means(self, U: Parts, b: Block) -> np.ndarray:
-        """Squared distances of a block's rows to the means."""
+    def _to_means(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances of a block's rows to the means; of rows far out less the second array."""
         share = U.share.astype(np.float64)
         if self.kernel == "precomputed":
             own = np.zeros(len(b.x))
             if b.closing:
                 own = b.x[np.arange(len(b.x)), b.start + np.arange(len(b.x))].astype(np.float64)
-            return np.asarray(own[:, None] - 2 * (b.x @ share) + U.square)
-        kernel = Kernel(self)
-        out = kernel.squares(b.x, U.shift)[:, None] + U.square.astype(np.float64)
+            return np.asarray(own[:, None] - 2 * (b.x @ share) + U.square), np.zeros(len(b.x))
+        kernel, square = Kernel(self), U.square.astype(np.float64)
+        own = kernel.squares(b.x, U.shift)
+        less = beyond(own, square)
+        out = (own - less)[:, None] + square
         step = chunk(len(U.rows), 1 << 20)
         for a in range(0, len(b.x), step):
             out[a : a + step] -= 2 * (kernel.between(b.x[a : a + step], U.rows, U.shift) @ share)
-        return out
+        return out, less
 
     # ---------------------------------------------------------------- the contract
 
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest means."""
-        apart = self._to_means(U, b)
+        apart, less = self._to_means(U, b)
         apart[:, ~(U.share > 0).any(axis=0)] = np.inf
         label = apart.argmin(axis=1).astype(np.int32)
-        near = np.take_along_axis(apart, label[:, None], axis=1)[:, 0]
+        near = np.take_along_axis(apart, label[:, None], axis=1)[:, 0] + less
         w, K = np.ones(len(near)) if b.w is None else b.w, len(U.square)
         return Local(label, Stats(np.bincount(label, w, K), np.bincount(label, w * near, K)), float(w @ near))
 
@@ -359,7 +362,8 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Distances to the means in the space of the kernel (precomputed: squared ones, less K(x, x))."""
-        apart = self._to_means(U, b)
+        apart, less = self._to_means(U, b)
+        apart += less[:, None]
         return (apart if self.kernel == "precomputed" else np.sqrt(np.maximum(apart, 0.0))).astype(b.x.dtype)
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:

@@ -374,11 +374,12 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         self.cluster_centers_ = self._metric.leave(fit.U.frame, fit.U.centers).copy()
         self.inertia_ = float(fit.loss)
         within, total = self._metric.variations(fit.U, fit.stats)
-        self.within_variation_ = within / fit.weight
+        self.within_variation_ = within / fit.shape.weight
         for name in ("total_variation_", "between_variation_"):
             self.__dict__.pop(name, None)
         if total is not None:
-            self.total_variation_, self.between_variation_ = total / fit.weight, (total - within) / fit.weight
+            weight = fit.shape.weight
+            self.total_variation_, self.between_variation_ = total / weight, (total - within) / weight
         self.__dict__.pop("labels_", None)
         if fit.z is not None:
             self.labels_ = fit.z

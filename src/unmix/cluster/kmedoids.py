@@ -191,12 +191,16 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
             return np.maximum(out, 0.0)
         return self._distance.between(U.frame, b.x, b.observed, U.centers, U.seen)
 
+    def _nearest(self, D: np.ndarray, U: Parts, b: Block) -> np.ndarray:
+        """The nearest medoid of each row, by these distances."""
+        return self._distance.nearest(D, b.x, b.observed, U.centers, U.seen)
+
     # ---------------------------------------------------------------- the contract
 
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest medoids."""
         D = self._to_medoids(U, b)
-        label = D.argmin(axis=1).astype(np.int32)
+        label = self._nearest(D, U, b)
         near = np.take_along_axis(D, label[:, None], axis=1)[:, 0]
         w = np.ones(len(near)) if b.w is None else b.w
         medoid = np.full(len(near), -1, np.int32)
@@ -275,7 +279,10 @@ class KMedoids(ClusterMixin, Groups, Geometry, Model):
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:
         """The nearest medoid."""
-        return self._to_medoids(U, b).argmin(axis=1).astype(np.int32)
+        D = self._to_medoids(U, b)
+        if self.metric != "precomputed":
+            self._distance.refuse_far(D, b.x, U.centers)
+        return self._nearest(D, U, b)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """The nearest medoid's row."""

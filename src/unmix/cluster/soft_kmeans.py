@@ -32,6 +32,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import POSITIVE, Array
+from unmix.maths.distances import beyond
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups
 from unmix.model.starved import scarce, starved
@@ -203,15 +204,31 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
         other = (u**2).sum(axis=1) if b.observed is None else b.observed.astype(np.float64) @ (u**2).T
         return np.maximum(np.asarray(own)[:, None] + other - 2 * (x @ u.T), 0.0)
 
-    def local(self, U: Parts, b: Block) -> Local:
-        """Memberships, and sums weighted by them. Labels are published; memberships come from `transform`."""
-        x = self._about(U.shift, b)
-        square = self._squares(U, b, x)
+    def _ordered(self, U: Parts, b: Block, x: Any, square: np.ndarray) -> np.ndarray:
+        """The same where only their order counts: less ‖x‖² of rows so far out that they are the same to rounding."""
+        u = U.centers.astype(np.float64) - (0.0 if sp.issparse(x) else U.shift)
+        far = beyond(square.min(axis=1), (u**2).sum(axis=1)) > 0
+        if not far.any():
+            return square
+        other = (u**2).sum(axis=1) if b.observed is None else b.observed.astype(np.float64) @ (u**2).T
+        return np.where(far[:, None], other - 2 * (x @ u.T), square)
+
+    def _members(self, U: Parts, square: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Memberships by squared distances, the least of these, and what exp of the others' excess sums to."""
         near = square.min(axis=1)
         with np.errstate(over="ignore"):
             z = np.exp((near[:, None] - square) / U.beta)
         total = z.sum(axis=1)
         z /= total[:, None]
+        return z, near, total
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """Memberships, and sums weighted by them. Labels are published; memberships come from `transform`."""
+        x = self._about(U.shift, b)
+        square = self._squares(U, b, x)
+        z, near, total = self._members(U, square)
+        if b.closing and (order := self._ordered(U, b, x, square)) is not square:
+            z = self._members(U, order)[0]
         loss = near - U.beta * np.log(total)
         zw = b.weighted(z)
         N = zw.sum(axis=0)
@@ -282,7 +299,13 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def assign(self, U: Parts, b: Block) -> np.ndarray:
         """The nearest centre."""
-        return self._squares(U, b, self._about(U.shift, b)).argmin(axis=1).astype(np.int32)
+        x = self._about(U.shift, b)
+        return self._ordered(U, b, x, self._squares(U, b, x)).argmin(axis=1).astype(np.int32)
+
+    def encode(self, U: Parts, b: Block) -> np.ndarray:
+        """Memberships."""
+        x = self._about(U.shift, b)
+        return self._members(U, self._ordered(U, b, x, self._squares(U, b, x)))[0].astype(b.x.dtype)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U: centres mixed by memberships."""

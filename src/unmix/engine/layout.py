@@ -34,6 +34,7 @@ class Shape(NamedTuple):
     names: tuple[str, ...] | None = None  # of the columns
     online: bool = False  # these rows are one batch of many
     counted: int = 0  # rows of positive weight
+    unit: float = 1.0  # what extreme weights were divided by, a power of two: `weight` is their sum after that
 
     @property
     def rows(self) -> float:

@@ -261,6 +261,7 @@ class Loop:
     def fit_of(self, U: Any, best: Start, stats: Any, loss: float, z: Any = None, objective: float = nan) -> Fit:
         """What a start has found."""
         earlier, more = [stage[best.index] for stage in self.ended], best.unfinished
+        loss *= self.shape.unit  # in the user's weights, as what is made of it
         return Fit(U, z, loss, objective, self.shape, best.trace, best.result, best.message, stats, earlier, more)
 
     def nothing_to_learn(self) -> Fit:

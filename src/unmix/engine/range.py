@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 
-def check_range(x: Any, rules: Any) -> None:
-    """Refuse rows, dense or CSR, so large or small that sums of squares (power 1: of a row) leave the precision."""
-    power, precision = rules.power, np.dtype(np.float64) if rules.double else x.dtype
+def check_range(cells: np.ndarray, d: int, rules: Any) -> None:
+    """Refuse cells of d columns so large or small that sums of squares (power 1: of a row) leave the precision."""
+    power, precision = rules.power, np.dtype(np.float64) if rules.double else cells.dtype
     if not power:
         return
-    cells, limits = x.data if sp.issparse(x) else x, np.finfo(precision)
+    limits = np.finfo(precision)
     size = max(float(cells.max(initial=0)), -float(cells.min(initial=0)))
     if power == 2:
         what, largest, smallest = "squares", 0.1 * np.sqrt(limits.max / max(cells.size, 1)), 1e3 * np.sqrt(limits.tiny)
     else:
-        what, largest, smallest = "sums", limits.max / x.shape[1], limits.tiny
+        what, largest, smallest = "sums", limits.max / d, limits.tiny
     if size > largest or 0 < size < smallest:
         raise ValueError(f"X reaches {size:.0e} in size, and {what} of that are beyond {precision}: {remedy(size)}")
 

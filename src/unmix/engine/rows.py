@@ -116,13 +116,17 @@ def held_columns(x: Any, w: np.ndarray | None) -> np.ndarray:
     return out
 
 
+def squares(cells: np.ndarray) -> float:
+    """Their sum, which is finite only where every cell is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.vdot(cells, cells))
+
+
 def inspect(x: Any, start: int, rules: Rules) -> bool:
     """Whether cells are missing; raises where a cell is one that the model cannot take."""
     values = x.data if sp.issparse(x) else x
     missing = False
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = values.size and not np.isfinite(np.vdot(values, values))
-    if suspicious:
+    if values.size and not np.isfinite(squares(values)):
         nan = np.isnan(values)
         missing = bool(nan.any())
         inf = np.isinf(values)
@@ -141,8 +145,8 @@ def inspect(x: Any, start: int, rules: Rules) -> bool:
                 f"Input X contains NaN: {_where(x, nan, start, rules)}. A sparse X cannot mark a cell as missing: "
                 "pass a dense X, or drop those rows."
             )
-        if not missing:
-            check_range(x, rules)
+        if not missing or not np.isfinite(squares(values[~nan])):
+            check_range(values[~nan], x.shape[1], rules)
     if rules.nonnegative and values.size:
         negative = values < 0
         if negative.any():

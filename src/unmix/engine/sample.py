@@ -22,7 +22,7 @@ FEW_CELLS = 1 << 17  # that are subtracted from in less time than it takes to fi
 def whole_block(x: Any, w: np.ndarray | None, rules: Rules) -> Block:
     """Rows as one block, if they are of a size that the model can take."""
     b = next(Rows(Run(0, (0, x.shape[0])), x, w, rules, {}).blocks())
-    check_range(b.x, rules)
+    check_range(b.x.data if sp.issparse(b.x) else b.x, x.shape[1], rules)
     return b
 
 

@@ -70,7 +70,7 @@ class Fit(NamedTuple):
     message : str
         The result in words.
     stats : Any
-        The total statistics of the closing pass.
+        The total statistics of the closing pass, of weights that sum to `shape.weight`.
     stages : list of Ended
         The stages before the last.
     unfinished : bool
@@ -104,8 +104,8 @@ class Fit(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Σ w."""
-        return self.shape.weight
+        """Σ w, as the loss has them."""
+        return self.shape.weight * self.shape.unit
 
     @property
     def dtype(self) -> Any:

@@ -140,7 +140,7 @@ class Reader:
         if kind != "tuple":
             raise PackError(f"there is a value of the kind {kind!r}")
         items = self._items(of, depth)
-        return tuple(items) if v["as"] is None else find(v["as"], tuple, self.own)._make(items)
+        return tuple(items) if v["as"] is None else find(v["as"], tuple, self.own)(*items)  # new fields have defaults
 
     def _items(self, of: Any, depth: int) -> list[Any]:
         if not isinstance(of, list):

@@ -11,6 +11,7 @@ import numpy as np
 from unmix.kernels import inlined, kernel
 
 ROUNDING = 2.0**-52
+FAR = 2.0**48  # of squared lengths of centres: beyond, ‖u‖² − 2⟨x, u⟩ has digits that ‖x − u‖² has not
 
 
 @kernel()
@@ -46,8 +47,21 @@ def nearest(
                 first, second, k = distance[c], first, c
             elif distance[c] < second:
                 second = distance[c]
+        if first > FAR * reach**2:
+            k = nearest_from_afar(indptr, indices, values, i, columns, base, missing, distance)
         labels[i] = k
         lower[i] = np.sqrt(max(0.0, second - rounding(indptr, values, i, d, missing, reach))) + drift[k]
+
+
+@inlined()
+def nearest_from_afar(indptr, indices, values, i, columns, base, missing, scores):
+    """The nearest centre of row i where all distances are the same to rounding: they are compared less ‖x‖²."""
+    scores[:] = base
+    for p in range(indptr[i], indptr[i + 1]):
+        v, column = np.float64(values[p]), columns[indices[p]]
+        for c in range(scores.size):
+            scores[c] += column[c] * ((column[c] if missing else 0.0) - 2 * v)
+    return np.argmin(scores)
 
 
 @inlined()

@@ -47,6 +47,7 @@ TILE = 1 << 18  # bytes of rows that stay in the second-level cache from one ste
 LINE = 64  # bytes
 TILE_ROWS = 2048  # at least, among which suspects are sought, so that they fill panels
 UNIT = 2.0**-24  # rounding unit of float32
+FAR = 2.0**48  # of squared lengths of centres: beyond, ½‖u‖² − ⟨x, u⟩ has digits that ‖x − u‖² has not
 SMALLEST_NORMAL = 2.0**-126  # of float32: what underflow may cost
 
 
@@ -62,6 +63,20 @@ def squared_distance(x, p, d, u, q, D):
         square = fma(e, e, square)
     e = minus(wide(load_part(x, p + last, d - last)), wide(load(u, q + last)))
     return total(fma(e, e, square))
+
+
+@inlined(SUMS)
+def lowest_score(x, p, d, u, shift, n_centers, D):
+    """The centre with the lowest ½‖u_k − s‖² − ⟨x_p − s, u_k − s⟩ in float64."""
+    lowest, nearest = np.inf, 0
+    for k in range(n_centers):
+        t = 0.0
+        for j in range(d):
+            c = np.float64(u[k * D + j]) - np.float64(shift[j])
+            t += c * (0.5 * c - (np.float64(x[p + j]) - np.float64(shift[j])))
+        if t < lowest:
+            lowest, nearest = t, k
+    return nearest
 
 
 @inlined()
@@ -172,8 +187,11 @@ def bounds(square, best, second, a, b, exact, unscale, bar, rest):
 
 
 @inlined()
-def decide(x, p, d, u, n_centers, D, scores, half, r, bar):
-    """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared."""
+def decide(x, p, d, u, shift, n_centers, D, scores, half, r, bar, far):
+    """Where scores are too close: the nearest of the centres that reach the bar, and the next distance squared.
+
+    Where `far` is less than the least of these, they are all the same to rounding: scores in float64 decide.
+    """
     first, second, nearest = np.inf, np.inf, 0
     for k in range(n_centers):
         if not scores[PANEL * k + r] + half[k] > bar:
@@ -182,7 +200,7 @@ def decide(x, p, d, u, n_centers, D, scores, half, r, bar):
                 first, second, nearest = distance, first, k
             elif distance < second:
                 second = distance
-    return nearest, second
+    return (nearest, second) if first <= far else (lowest_score(x, p, d, u, shift, n_centers, D), 0.0)
 
 
 @inlined()
@@ -293,7 +311,7 @@ def lloyd(x, w, u, shift, scale, path, drift, moved, between, eps, known, labels
             for r in range(m):
                 i, k = rows[top + r], found[r]
                 if not second[r] > bar[r]:  # a near tie, or not finite
-                    k, near = decide(x, i * d, d, u, K, D, scores, half, r, bar[r])
+                    k, near = decide(x, i * d, d, u, shift, K, D, scores, half, r, bar[r], FAR * size**2 * unscale)
                     rest[r] = np.sqrt(min(near, max(0.0, square[r] * exact + best[r] + bar[r]) * unscale))
                 labels[i] = k
                 lower[i] = rest[r] + drift[k]

@@ -9,6 +9,8 @@ import numpy as np
 
 from unmix.kernels import kernel
 
+FAR = 2.0**24  # of the largest cell of a centre
+
 
 @kernel()
 def nearest(x, observed, columns, path, drift, half, eps, known, labels, upper, lower):
@@ -19,18 +21,23 @@ def nearest(x, observed, columns, path, drift, half, eps, known, labels, upper, 
     d, n_centers = columns.shape
     missing = observed.size > 0
     slack = eps * (d + 8)
-    distance = np.empty(n_centers)
+    distance, far = np.empty(n_centers), FAR * np.abs(columns).max()
     for i in range(labels.size):
         k = labels[i]
         if known:
             beyond = max(half[k], lower[i] * (1 - 2 * slack) - drift[k] * (1 + slack)) - path[k] * slack
             if upper[i] + path[k] < beyond:
                 continue
-        distance[:] = 0.0
+        distance[:], own = 0.0, 0.0
         for j in range(d):
             if missing and not observed[i, j]:
                 continue
             v, column = np.float64(x[i, j]), columns[j]
+            if abs(v) > far:  # where |v − u| is |v| to rounding: less that
+                own += abs(v)
+                for c in range(n_centers):
+                    distance[c] += column[c] if v < 0 else -column[c]
+                continue
             for c in range(n_centers):
                 distance[c] += abs(v - column[c])
         first, second, k = np.inf, np.inf, 0
@@ -40,7 +47,7 @@ def nearest(x, observed, columns, path, drift, half, eps, known, labels, upper, 
             elif distance[c] < second:
                 second = distance[c]
         labels[i] = k
-        lower[i] = second + drift[k]
+        lower[i] = second + own + drift[k]
 
 
 @kernel()

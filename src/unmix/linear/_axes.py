@@ -67,7 +67,7 @@ def gaussian(U: Axes, factor: float = 1.0) -> Loadings:
     if len(V) == V.shape[1]:  # nothing is left out: the smallest variance may stand for all directions that share it
         noise = float(values.min())
     precision = np.finfo(V.dtype).eps
-    noise = max(noise, precision * float(values.max(initial=float(U.total) * factor)), 1e-300)
+    noise = max(noise, precision * float(values.max(initial=float(U.total) * factor)), np.finfo(float).tiny)
     W = np.sqrt(np.maximum(values - noise, 0.0))[:, None] * V
     d = V.shape[1]
     return Loadings(U.shift, U.mean, W, np.full(d, noise), np.zeros(d), np.eye(len(V)))

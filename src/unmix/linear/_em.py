@@ -20,6 +20,7 @@ from unmix.maths.order import canonical
 from unmix.maths.spectra import count, leading
 
 USUAL_TOL = 1e-6  # in nats per row
+TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
 class CellEM(Way):
@@ -69,7 +70,7 @@ class AxesEM(CellEM):
         S = x.T @ x / max(1.0, seen[::step].mean() * len(x))
         values, V = leading(S, k)
         noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d) or 1e-12
-        floor = np.full(d, (1e-10 if data.x.dtype == np.float64 else 1e-7) * max(float(np.trace(S)) / d, 1e-300))
+        floor = np.full(d, (1e-10 if data.x.dtype == np.float64 else 1e-7) * max(float(np.trace(S)) / d, TINY))
         W = np.sqrt(np.maximum(values - noise, 1e-3 * noise))[:, None] * V
         return CellLoadings(shift, shift, W, np.full(d, noise), floor, np.eye(k))
 
@@ -79,7 +80,7 @@ class AxesEM(CellEM):
         d, noise = W.shape[1], float(U.noise[0])
         t, P = np.linalg.eigh(W @ W.T)
         t, V = t[::-1], P[:, ::-1].T @ W
-        V = canonical(V / np.sqrt(np.maximum(t, 1e-300))[:, None])
+        V = canonical(V / np.sqrt(np.maximum(t, TINY))[:, None])
         values = np.maximum(t, 0.0) + noise
         total = float(values.sum() + (d - len(values)) * noise)
         if not (self.wanted is None or isinstance(self.wanted, Integral)):

@@ -102,7 +102,10 @@ def first_noise(S: np.ndarray, k: int, enough: bool) -> np.ndarray:
     if not enough:
         return 0.5 * var
     scale = np.sqrt(np.where(var > 0, var, 1.0))
-    L = np.linalg.cholesky(S / np.outer(scale, scale) + 1e-6 * np.eye(d))
+    try:
+        L = np.linalg.cholesky(S / np.outer(scale, scale) + 1e-6 * np.eye(d))
+    except np.linalg.LinAlgError:  # columns alike to the rounding of single precision
+        return 0.5 * var
     H = scipy.linalg.solve_triangular(L, np.eye(d), lower=True)
     return var * np.clip((1.0 - 0.5 * k / d) / np.einsum("ij,ij->j", H, H), 0.005, 1.0)
 

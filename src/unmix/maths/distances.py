@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+FAR = 2.0**48  # of the largest ‖u‖²
+
 
 def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
     """‖x_i − u_k‖² over the observed cells, the others being 0 in x; `own` is ‖x_i‖² where that is known."""
@@ -15,6 +17,14 @@ def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarra
     out += (squares(x) if own is None else own)[:, None]
     out += square.sum(axis=1) if observed is None else observed @ square.T
     return np.maximum(out, 0.0, out=out)
+
+
+def beyond(own: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """‖x‖² of rows so far out that ‖x − u‖² has no digits left that tell centres apart, and 0 of all others.
+
+    Less that, squared distances of both order the centres: ‖u‖² − 2⟨x, u⟩. `centers` are ‖u‖².
+    """
+    return np.where(own > FAR * centers.max(initial=0.0), own, 0.0)
 
 
 def squares(x: Any) -> np.ndarray:

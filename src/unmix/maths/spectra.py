@@ -18,6 +18,7 @@ from scipy.special import gammaln
 from unmix.maths.order import canonical
 
 PARALLEL_DRAWS = 20  # random data sets of parallel analysis
+TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
 # -- from the whole matrix --
@@ -127,14 +128,14 @@ def count(wanted: Any, values: np.ndarray, V: np.ndarray, var: np.ndarray, n: fl
         return minka(values, n)
     if wanted == "parallel":
         return parallel(values, V, var, n, np.random.default_rng(seed))
-    share = np.cumsum(values / max(float(var.sum()), 1e-300))  # as a user adds up explained_variance_ratio_
+    share = np.cumsum(values / max(float(var.sum()), TINY))  # as a user adds up explained_variance_ratio_
     return min(int(np.searchsorted(share, wanted, side="right")) + 1, available)
 
 
 def minka(values: np.ndarray, n: float) -> int:
     """The number of components of largest evidence, at least 1 (Minka 2001, Laplace's approximation)."""
     d = len(values)
-    rounding = np.finfo(float).eps * max(float(values[0]), 1e-300)
+    rounding = np.finfo(float).eps * max(float(values[0]), TINY)
     rank = int(np.count_nonzero(values > d * rounding))
     values = np.maximum(values, rounding)
     best, best_k = -np.inf, 1

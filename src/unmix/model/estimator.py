@@ -27,7 +27,7 @@ from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
-from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
+from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
 from unmix.model.telling import warn_of_fit, warn_of_notes
@@ -93,7 +93,7 @@ class Model(
         """
         with _AllOrNothing(self):
             self._validate_params()
-            source, w, shape = self._open(X, sample_weight, reset=True)
+            source, w, shape = self._open(X, sample_weight, True, self.weighed_against)
             worker = self.at(shape)
             worker.check(shape)
             settings, watch = get_config(), Callbacks(self, X)
@@ -101,7 +101,7 @@ class Model(
                 (done,) = fit_all([Job(worker, w, self._seed(), watch, *self._warm(worker))], source, settings)
             self._take(done)
         watch.ended(done)
-        warn_of_fit(self, done)
+        warn_of_fit(self, done, w)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -140,7 +140,7 @@ class Model(
             self._validate_params()
             first = not hasattr(self, "_parts_")
             before_parts = self.__dict__.get("_parts_")
-            source, w, shape = self._open(X, sample_weight, reset=first)
+            source, w, shape = self._open(X, sample_weight, first, self.weighed_against or "other batches")
             shape = shape._replace(online=True, counted=shape.counted + (0 if first else self._shape.counted))
             worker, learnt, before, stages = self.at(shape), Learnt(rate=rate), [], None
             if first:
@@ -176,7 +176,7 @@ class Model(
         self._shape = done.shape
         self.__dict__.pop("_online_", None)
         if "online" not in self.exempt and tree.nbytes(done.stats) <= KEPT_STATISTICS:  # where partial_fit goes on
-            self._online_ = tree.scale(done.stats, 1.0 / done.weight), len(done.trace), done.weight
+            self._online_ = tree.scale(done.stats, 1.0 / done.shape.weight), len(done.trace), done.weight
         self._finish(done)
 
     def _finish(self, fit: Fit) -> None:
@@ -217,8 +217,8 @@ class Model(
         rows = get_config().block_rows or self.sizes(shape).block or layout.block_rows(shape)
         return layout.batches(shape, rows)[0]
 
-    def _open(self, X: Any, sample_weight: Any, reset: bool) -> tuple[Any, np.ndarray | None, Shape]:
-        """X as a source that this model accepts, the weights, and the shape."""
+    def _open(self, X: Any, sample_weight: Any, reset: bool, against: str = "") -> tuple[Any, np.ndarray | None, Shape]:
+        """X as a source that this model accepts, the weights, and the shape; `against` what these are weighed."""
         source = as_source(X, absent=None if self.absent == "zero" else self.absent)
         check_kind(self, source)
         if reset:
@@ -226,7 +226,7 @@ class Model(
         else:
             check_names(self, X, source)
         w, weight, counted = weights(sample_weight, source.n)
-        return source, w, shape_of(self, source, weight, counted)
+        return source, *handy(w, shape_of(self, source, weight, counted), against)
 
     # ---------------------------------------------------------------- rows of new data
 
@@ -297,11 +297,13 @@ class Model(
 
     def admit(self, X: Any, sample_weight: Any = None) -> tuple[Any, np.ndarray | None, Shape]:
         """X as a source that this model takes, the weights of its rows or None, and its shape; raise as `fit` would."""
-        return self._open(X, sample_weight, reset=True)
+        source, w, shape = self._open(X, sample_weight, reset=True)
+        return source, *as_given(w, shape)
 
     def weigh(self, X: Any, sample_weight: Any = None) -> tuple[np.ndarray | None, float]:
         """The weights of the rows of X, None where every row counts once, and their sum."""
         _, w, shape = self._open(X, sample_weight, reset=False)
+        w, shape = as_given(w, shape)
         return w, shape.weight
 
     def loss_of(self, X: Any, sample_weight: Any = None) -> tuple[float, float]:
@@ -313,7 +315,12 @@ class Model(
             totals, _ = work.sweep(self.for_new_rows(), {0: tree.settle(self._parts_)}, self._runs(shape), False)
         finally:
             work.close()
-        return float(totals[0][1]), shape.weight
+        loss = float(totals[0][1])
+        if np.isnan(loss):
+            raise ValueError(
+                f"the loss of X is beyond {shape.dtype}: are its units those of the rows that the model was fitted to?"
+            )
+        return loss * shape.unit, shape.weight * shape.unit
 
     def check_parameters(self, shape: Shape) -> None:
         """Raise as `fit` would where parameters are wrong, or do not suit data of this shape."""
@@ -377,7 +384,7 @@ def fit_together(
     source, jobs = as_source(X), []
     for i, (model, weight) in enumerate(zip(models, weights, strict=True)):
         model._validate_params()
-        source, w, shape = model._open(source, weight, reset=True)
+        source, w, shape = model._open(source, weight, True, model.weighed_against)
         worker = model.at(shape)
         worker.check(shape)
         parts = None if first is None else [first[i]]

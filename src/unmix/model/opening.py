@@ -10,6 +10,9 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 from unmix.engine.layout import Shape
 from unmix.engine.sources import Source
 
+EXTREME = 40  # powers of two: no number of rows is beyond, and float32 holds squares of such weights
+HOPELESS = 900  # powers of two: the loss of a row, times that, may be beyond float64
+
 
 def check_kind(model: Any, source: Any) -> None:
     """Refuse sparse rows, or a meaning of their absent entries, that the model does not take."""
@@ -76,6 +79,37 @@ def weights(sample_weight: Any, n: int) -> tuple[np.ndarray | None, float, int]:
             f"sample_weight reaches {w.max():.1e}, and its sum is beyond float64: divide it by {w.max():.1e}"
         )
     return None if (w == 1).all() else w, total, int(np.count_nonzero(w))
+
+
+def handy(w: np.ndarray | None, shape: Shape, against: str = "") -> tuple[np.ndarray | None, Shape]:
+    """Weights as passes take them: extreme ones divided by a power of two, which `shape.unit` remembers.
+
+    Products with them would leave float32, then float64; only their ratios matter, unless they are weighed `against`
+    something that is not divided.
+    """
+    if w is None:
+        return w, shape
+    size, power = float(w.max()), int(np.frexp(w.max())[1]) - 1
+    if size == 0 or abs(power) <= EXTREME:
+        return w, shape
+    remedy = "scale it so that it sums to the number of rows"
+    if against:
+        raise ValueError(
+            f"sample_weight reaches {size:.1e}, which is no number of rows to weigh against {against}: {remedy}"
+        )
+    if abs(power) > HOPELESS:
+        raise ValueError(f"sample_weight reaches {size:.1e}, and sums weighted by that are beyond float64: {remedy}")
+    w, unit = np.ldexp(w, -power), 2.0**power
+    shape = shape._replace(weight=float(w.sum()), counted=int(np.count_nonzero(w)), unit=unit)
+    return None if (w == 1).all() else w, shape
+
+
+def as_given(w: np.ndarray | None, shape: Shape) -> tuple[np.ndarray | None, Shape]:
+    """The same weights in the user's own unit."""
+    if shape.unit == 1:
+        return w, shape
+    w = np.full(shape.n, shape.unit) if w is None else w * shape.unit
+    return w, shape._replace(weight=shape.weight * shape.unit, unit=1.0)
 
 
 def shape_of(model: Any, source: Any, weight: float, counted: int) -> Shape:

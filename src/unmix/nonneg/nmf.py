@@ -240,7 +240,7 @@ class NMF(Reconstructs, Model):
         """Absolute and squared penalty on z, then on the parts for each row, in units of the scaled data."""
         if self._free:
             return 0.0, 0.0, 0.0, 0.0
-        cost = self._method.cost(U.scale)
+        cost = max(self._method.cost(U.scale), np.finfo(float).tiny)  # a file may tell of any scale
         z, u = len(U.loads) * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
         l1, l2 = self.l1_ratio * np.sqrt(U.scale) / cost, (1 - self.l1_ratio) * U.scale / cost
         top = PENALTY_CEILING
@@ -420,7 +420,8 @@ class NMF(Reconstructs, Model):
         """Parts under scikit-learn's names."""
         self.components_ = np.ascontiguousarray((self._loads(fit.U) * self._shown(fit.U)).T)
         self.n_components_ = len(self.components_)
-        self.reconstruction_err_ = float(np.sqrt(self._method.cost(fit.U.scale)) * np.sqrt(2 * fit.stats.error))
+        error = 2 * fit.stats.error * fit.shape.unit
+        self.reconstruction_err_ = float(np.sqrt(self._method.cost(fit.U.scale)) * np.sqrt(error))
         self.kkt_residual_ = float(fit.U.events.kkt)
 
     def notes(self, U: Parts) -> list[str]:

@@ -60,7 +60,8 @@ class Array(Source):
         if isinstance(x, np.ma.MaskedArray):
             x = np.ma.filled(x.astype(self.dtype), np.nan)
         x = np.asarray(x)
-        return np.ascontiguousarray(x if self.columns is None else x[:, self.columns], dtype=self.dtype)
+        rows = np.ascontiguousarray(x if self.columns is None else x[:, self.columns], dtype=self.dtype)
+        return rows if rows.flags.aligned else rows.copy()  # memory decides on the last bits (`tree.settle`)
 
     def __getstate__(self) -> dict[str, Any]:
         # A mapped file travels to another process as its path, not as its contents.
@@ -92,7 +93,7 @@ class Slabs(Sequential):
     def _pieces(self, origin: int) -> Iterator[Any]:
         for a in range(origin, self.n, self.slab):
             x = np.asarray(self.x[a : min(a + self.slab, self.n)])
-            yield np.ascontiguousarray(x if self.columns is None else x[:, self.columns], dtype=self.dtype)
+            yield np.require(x if self.columns is None else x[:, self.columns], self.dtype, ("C", "A"))
 
     def _sample(self) -> list[int]:
         slabs = list(range(0, self.n, self.slab))

@@ -57,7 +57,7 @@ def batch_rows(batch: Any, dtype: np.dtype[Any]) -> np.ndarray:
     types = set(batch.schema.types)
     if len(types) == 1 and pa.types.is_floating(batch.schema.types[0]):
         x = batch.to_tensor(null_to_nan=True, row_major=True).to_numpy()
-        return np.ascontiguousarray(x, dtype=dtype)
+        return np.require(x, dtype, ("C", "A"))
     out = np.empty((batch.num_rows, batch.num_columns), dtype)
     for j, column in enumerate(batch.columns):
         out[:, j] = column_values(column)

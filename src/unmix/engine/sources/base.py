@@ -255,7 +255,7 @@ class Sequential(Source):
         if not cuts:
             return self._assemble(iter(()), 0)
         x = cuts[0] if len(cuts) == 1 else stack(cuts)
-        return sp.csr_array(x, dtype=self.dtype) if self.sparse else np.ascontiguousarray(x, dtype=self.dtype)
+        return sp.csr_array(x, dtype=self.dtype) if self.sparse else np.require(x, self.dtype, ("C", "A"))
 
     def _ended(self, at: int) -> Exception:
         return ValueError(
