@@ -74,7 +74,6 @@ class Model(
 
     # ---------------------------------------------------------------- fitting
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -92,10 +91,17 @@ class Model(
         -------
         self
         """
+        self.fit_with(X, sample_weight)
+        return self
+
+    @with_callbacks
+    def fit_with(self, X: Any, sample_weight: Any, given: Any = None, collect: bool = False) -> Fit:
+        """Fit, from what was given beside the parameters, and return what was found; the z of all rows if wanted."""
         with _AllOrNothing(self):
             self._validate_params()
             source, w, shape = self._open(X, sample_weight, reset=True)
             worker = self.at(shape)
+            worker.given, worker.collect = given, collect or worker.collect
             worker.check(shape)
             settings, watch = get_config(), Callbacks(self, X)
             with watch.watching(settings):
@@ -103,7 +109,7 @@ class Model(
             self._take(done)
         watch.ended(done)
         warn_of_fit(self, done)
-        return self
+        return done  # type: ignore[no-any-return]
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model and return the rows' z, as `fit(X)` followed by `transform(X)` does.

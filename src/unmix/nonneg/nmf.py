@@ -115,9 +115,9 @@ class NMF(Reconstructs, Model):
     n_components_ : int
         How many there are.
     reconstruction_err_ : float
-        √(2 D) over the observed cells at the end of the fit: the Frobenius norm of X − Z U, or its Kullback–Leibler
-        counterpart. After `partial_fit` an estimate for all rows so far: every batch counts with its rate
-        and with the error at the parts that it met, before the step that it led to.
+        √(2 D) over the observed cells, of the Z that `fit_transform` returns and without penalties: the Frobenius norm
+        of X − Z U, or its counterpart for other losses. After `partial_fit` an estimate for all rows so far: every
+        batch counts with its rate and with the error at the parts that it met, before the step that it led to.
     kkt_residual_ : float
         How far from stationary the parts were before the last step, 0 at a stationary point: with g the slope of the
         objective, Σ u |g| + ū max(−g, 0) over Σ u b, where ū is the mean of a part and b = Σ z x (Kullback–Leibler:
@@ -150,7 +150,7 @@ class NMF(Reconstructs, Model):
             {} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"}
         ),
     )
-    given: Given | None = None  # while a fit runs that was given first z or parts
+    given: Given | None = None  # first z or parts, in the working copy of a fit that was given some
 
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     n_components_: Annotated[int, Array(kind="i", name="k")]
@@ -345,9 +345,12 @@ class NMF(Reconstructs, Model):
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in the parts that users see."""
         method, (l1, l2, _, _) = self._method, self._penalties(U)
-        z = method.solve(U, rescaled(b, U.scale), method.exact, l1, l2)
-        Z = z * (b.x.dtype.type(U.scale) / self._shown(U))
-        return cleared(Z, axis=1) if method.zeros_stay else Z
+        return self._amounts(U, method.solve(U, rescaled(b, U.scale), method.exact, l1, l2))
+
+    def _amounts(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """z in units of the parts that users see; of a part that came to nothing there is none."""
+        Z = z * (U.scale / self._shown(U)).astype(z.dtype, copy=False)
+        return cleared(Z, axis=1) * U.loads.any(axis=0) if self._method.zeros_stay else Z
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U."""
@@ -371,21 +374,26 @@ class NMF(Reconstructs, Model):
         -------
         self
         """
-        if (W is not None or H is not None) and self.init != "custom":
+        self.fit_with(X, sample_weight, self._given(W, H))
+        return self
+
+    def _given(self, W: Any, H: Any) -> Given | None:
+        """What a fit begins with beside the parameters."""
+        if W is None and H is None:
+            return None
+        if self.init != "custom":
             warnings.warn(
-                f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=2
+                f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=3
             )
-            W = H = None
-        self.given = Given(*(None if a is None else np.asarray(a) for a in (W, H)))
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self.given
+            return None
+        return Given(*(None if a is None else np.asarray(a) for a in (W, H)))
 
     def fit_transform(  # type: ignore[override]  # W and H stand where scikit-learn has them
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
-        """Fit the model and return the amounts of the parts in each row, as `fit` and then `transform` do.
+        """Fit the model and return the amounts of the parts in each row with which the fit ended.
+
+        Their error is `reconstruction_err_`. `transform` solves them to the end, and is a little closer to X.
 
         Parameters
         ----------
@@ -396,13 +404,8 @@ class NMF(Reconstructs, Model):
         -------
         Z : ndarray of shape (n, k)
         """
-        return np.asarray(self.fit(X, y, sample_weight, W=W, H=H).transform(X))
-
-    def at(self, shape: Shape) -> Any:
-        """A working copy, with the first z and parts of this fit."""
-        copy = super().at(shape)
-        copy.given = self.given
-        return copy
+        done = self.fit_with(X, sample_weight, self._given(W, H), collect=True)
+        return self._amounts(done.U, done.z) if done.z is not None else self.transform(X)  # stopped before it closed
 
     def publish(self, fit: Fit) -> None:
         """Parts under scikit-learn's names."""
