@@ -38,6 +38,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from unmix.engine import tree
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
@@ -51,7 +52,7 @@ from unmix.nonneg._arithmetic import cleared, rescaled
 from unmix.nonneg._beta import Beta
 from unmix.nonneg._divergence import Divergence
 from unmix.nonneg._hals import Hals
-from unmix.nonneg._method import Method, Parts, Stats, make_parts
+from unmix.nonneg._method import Effort, Method, Parts, Stats, make_parts
 from unmix.nonneg._multiplicative import Multiplicative
 from unmix.nonneg._start import check_given, given_loads, measured, random_loads, svd_loads, without_zeros
 
@@ -325,7 +326,10 @@ class NMF(Reconstructs, Model):
             W = self.given.W[b.start : b.start + b.x.shape[0]]
             b = b._replace(z=np.asarray(W * (self._unit(U.scale) / U.scale), dtype=b.x.dtype, order="C"))
         effort = method.warm if b.z is not None else method.first if U.events.kkt < 0 else method.cold
-        z, s = method.local(U, rescaled(b, U.scale), effort, l1, l2)
+        b = rescaled(b, U.scale)
+        if b.closing:  # the z of `transform`, so that the error is that of what users see
+            b, effort = b._replace(z=method.solve(U, b._replace(z=None), method.exact, l1, l2)), Effort(0, 0.0)
+        z, s = method.local(U, b, effort, l1, l2)
         loss = s.error + l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
         if u1 or u2:
             loss += s.n * (u1 * float(U.loads.sum()) + 0.5 * u2 * float(np.trace(U.scratch.gram)))
@@ -391,9 +395,9 @@ class NMF(Reconstructs, Model):
     def fit_transform(  # type: ignore[override]  # W and H stand where scikit-learn has them
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
-        """Fit the model and return the amounts of the parts in each row with which the fit ended.
+        """Fit the model and return the amounts of the parts in each row, as `fit` and then `transform` do.
 
-        Their error is `reconstruction_err_`. `transform` solves them to the end, and is a little closer to X.
+        Their error is `reconstruction_err_`.
 
         Parameters
         ----------
@@ -405,7 +409,9 @@ class NMF(Reconstructs, Model):
         Z : ndarray of shape (n, k)
         """
         done = self.fit_with(X, sample_weight, self._given(W, H), collect=True)
-        return self._amounts(done.U, done.z) if done.z is not None else self.transform(X)  # stopped before it closed
+        if done.z is None:  # it was stopped before it closed
+            return np.asarray(self.transform(X))
+        return self._amounts(tree.settle(done.U, done.dtype), done.z)
 
     def publish(self, fit: Fit) -> None:
         """Parts under scikit-learn's names."""
