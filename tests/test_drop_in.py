@@ -1,5 +1,6 @@
 """Models that have a namesake in scikit-learn take its place in code, in its own tests, and on the way back."""
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -94,6 +95,44 @@ def test_every_parameter_of_scikit_learn_is_taken(name):
             if not same or (k in by_place and places[by_place.index(k) : by_place.index(k) + 1] != [k]):
                 differs.add((method, k))
     assert differs == known
+
+
+# ---------------------------------------------------------------- what a fit has found
+
+
+@pytest.mark.parametrize("cls", unmix.models().values(), ids=lambda cls: cls.__name__)
+def test_what_methods_compute_with_cannot_be_set_from_outside(cls):
+    """`km.cluster_centers_ = C` would change what is seen and leave `predict` as it was: it is refused."""
+    model, X, _ = cls.example(np.random.default_rng(0))
+    model.fit(X)
+    arrays = {k: v for k, v in vars(model).items() if k[0] != "_" and k[-1] == "_" and isinstance(v, np.ndarray)}
+    shown = {k: v for k, v in arrays.items() if len(v) != len(X)}
+    shown.pop("lower_bounds_", None)  # how the fit went
+    for estimator in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model), cls()):
+        for name, value in shown.items():
+            with pytest.raises(AttributeError, match=rf"{name} is a result: {cls.__name__} .* would not change; \w+"):
+                setattr(estimator, name, value)
+    for name in set(arrays) - set(shown):  # those of single rows are read by no method
+        setattr(model, name, arrays[name][::-1])
+    model.remark_ = model.remark = "mine"
+    model.remark_ = "still mine"
+    again = clone(model).fit(X)  # and a fit goes on writing its own
+    assert "_publishing" not in vars(again)
+    for name, value in shown.items():
+        np.testing.assert_array_equal(getattr(again.fit(X), name), value)
+
+
+def test_the_remedy_is_named():
+    X = rows("iris")
+    with pytest.raises(AttributeError, match=r"fit from parts of your own \(init\) or set it on .* to_sklearn\(\)"):
+        fitted("KMeans", X).cluster_centers_ = X[:3]
+    with pytest.raises(AttributeError, match=r"\(.*means_init.*\)"):
+        fitted("GaussianMixture", X).means_ = X[:3]
+    with pytest.raises(AttributeError, match="change; fit again"):
+        unmix.RobustPCA().components_ = X[:3]
+    plain = fitted("KMeans", X).to_sklearn()
+    plain.cluster_centers_ = X[[0, 60, 120]].copy()
+    assert set(plain.predict(X[[0, 60, 120]])) == {0, 1, 2}
 
 
 # ---------------------------------------------------------------- the way back

@@ -30,6 +30,7 @@ from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
 from unmix.model.peer import Returns
+from unmix.model.results import refusal, results
 from unmix.model.telling import warn_of_fit, warn_of_notes
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
@@ -192,7 +193,11 @@ class Model(
         self._parts_, self._dtype_ = fit.U, fit.dtype
         self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
-        self.publish(fit)
+        self.__dict__["_publishing"] = True  # results are written now, and at no other time
+        try:
+            self.publish(fit)
+        finally:
+            del self.__dict__["_publishing"]
         for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
             if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
                 self.__dict__[name] = tree.settle(self.__dict__[name], fit.dtype)
@@ -351,6 +356,12 @@ class Model(
         return len(self.components_)  # type: ignore[attr-defined,no-any-return]
 
     # ---------------------------------------------------------------- scikit-learn's protocol
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to write over what shows the parts: methods compute with the parts, which that would not change."""
+        if name[-1] == "_" and "_publishing" not in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
+            raise AttributeError(refusal(self, name))
+        object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
     def _html_repr(self) -> str:
         """scikit-learn's picture of an estimator, and above it how the fit went."""

@@ -157,6 +157,7 @@ class LatentDirichletAllocation(Completes, Model):
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     exp_dirichlet_component_: Annotated[np.ndarray, Array("k d", low=0.0)]
     doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
+    topic_word_prior_: Annotated[float, Array(low=POSITIVE)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
