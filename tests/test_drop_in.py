@@ -1,7 +1,6 @@
 """Models that have a namesake in scikit-learn take its place in code, in its own tests, and on the way back."""
 
 import copy
-import importlib
 import importlib.util
 import inspect
 import json
@@ -17,8 +16,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.utils import all_estimators
 
 import unmix
+from unmix.model.peer import counterpart
 
 HERE = Path(__file__).parent / "drop_in"
 sys.path.insert(0, str(HERE))
@@ -29,7 +30,7 @@ KINDS = ("private", "wording", "difference")
 ENOUGH = 0.94  # of a file's tests must pass (of all: 96 %), those of private functions and of wording aside
 NAMESAKES = plugin.namesakes()
 OURS = {name: getattr(unmix, name) for name in NAMESAKES}
-THEIRS = {name: getattr(importlib.import_module(home), name) for name, home in NAMESAKES.items()}
+THEIRS = {name: counterpart(cls) for name, cls in OURS.items()}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 namesake = pytest.mark.parametrize("name", NAMESAKES)
 
@@ -37,6 +38,8 @@ namesake = pytest.mark.parametrize("name", NAMESAKES)
 
 
 def test_every_namesake_is_held_to_scikit_learns_tests():
+    there = {name for name, _ in all_estimators()}
+    assert set(NAMESAKES) == there & set(unmix.models()), "a model with the name of a class of scikit-learn has a peer"
     asked = {name for section in differences.SECTIONS.values() for name in section.names}
     assert asked == set(NAMESAKES), "give each namesake a section in drop_in/differences.py"
     for section in differences.SECTIONS.values():
