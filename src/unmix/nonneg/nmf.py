@@ -148,7 +148,8 @@ class NMF(Reconstructs, Model):
         "sklearn.decomposition",
         "components_ n_components_ reconstruction_err_",
         params=lambda model: (
-            {} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"}
+            ({} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"})
+            | ({} if model.components_init is None else {"init": None})  # of which it knows nothing
         ),
     )
     given: Given | None = None  # first z or parts, in the working copy of a fit that was given some
