@@ -1,9 +1,12 @@
 """NMF against scikit-learn, SciPy's NNLS, and NumPy twins of its kernels."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize, nnls
+from sklearn.base import clone
 from sklearn.decomposition import NMF as Peer
 from sklearn.decomposition._nmf import _beta_divergence
 
@@ -143,6 +146,23 @@ def test_the_error_is_that_of_what_is_returned(kind, rows):
     assert error == pytest.approx(truth, rel=1e-5 if rows == "float32" else 1e-9)
     np.testing.assert_array_equal(model.fit(others.get(rows, X), sample_weight=w).transform(others.get(rows, X)), Z)
     assert model.reconstruction_err_ == error
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_without_a_tolerance_a_fit_goes_on_until_it_is_stationary(dtype):
+    """Not until the objective no longer falls: rounding decides when, and the parts then have half of their digits."""
+    X = np.abs(np.random.RandomState(42).randn(10, 10)).astype(dtype)
+    X[:, ::2] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dense, sparse = (
+            NMF(5, init="random", random_state=0, tol=0, max_iter=300).fit(x) for x in (X, sp.csr_array(X))
+        )
+        assert NMF(5, tol=0, max_iter=3, random_state=0).fit(X).n_iter_ == 3
+    assert dense.result_ == sparse.result_ == "converged"
+    assert max(dense.kkt_residual_, sparse.kkt_residual_) < 10 * np.finfo(dtype).eps
+    close = 1e-12 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(dense.components_, sparse.components_, rtol=close, atol=close * dense.components_.max())
 
 
 def test_parts_are_stationary_at_the_end():

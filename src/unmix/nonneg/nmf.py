@@ -58,6 +58,7 @@ from unmix.nonneg._start import check_given, given_loads, measured, random_loads
 
 HALS, MULTIPLICATIVE, DIVERGENCE = Hals(), Multiplicative(), Divergence()
 PENALTY_CEILING = 1e30  # a penalty that leaves nothing of data of ordinary magnitude
+STATIONARY = 8.0  # units of rounding: what it leaves of the slope
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
 LOSSES: dict[Any, float] = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}  # by β
 
@@ -288,9 +289,19 @@ class NMF(Reconstructs, Model):
         nonzeros = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
         return Sizes(int(np.clip(32 * shape.d / nonzeros, 256, max(256, -(-shape.n // 4)))))
 
-    def goal(self, U: Parts, first: float) -> float:
-        """`tol` times a tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it."""
-        return self.tol * (0.1 * first)
+    def goal(self, U: Parts, first: float) -> float | bool:
+        """`tol` times a tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it.
+
+        Where it is 0, rounding would decide in which pass the objective no longer falls, when half of the digits of the
+        parts are still to come; so the fit goes on until no slope is left.
+        """
+        if self.tol:
+            return self.tol * (0.1 * first)
+        return bool(0 <= U.events.kkt <= STATIONARY * np.finfo(self.shape.dtype).eps)
+
+    def unfinished(self, U: Parts, first: float, gain: float) -> bool:
+        """Who asks for all passes is not told that there were no more."""
+        return self.tol > 0
 
     # ---------------------------------------------------------------- start
 
