@@ -155,9 +155,8 @@ def test_without_a_tolerance_a_fit_goes_on_until_it_is_stationary(dtype):
     X[:, ::2] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        dense, sparse = (
-            NMF(5, init="random", random_state=0, tol=0, max_iter=300).fit(x) for x in (X, sp.csr_array(X))
-        )
+        model = NMF(5, init="random", random_state=0, tol=0, max_iter=300)
+        dense, sparse = (clone(model).fit(x) for x in (X, sp.csr_array(X)))
         assert NMF(5, tol=0, max_iter=3, random_state=0).fit(X).n_iter_ == 3
     assert dense.result_ == sparse.result_ == "converged"
     assert max(dense.kkt_residual_, sparse.kkt_residual_) < 10 * np.finfo(dtype).eps
