@@ -30,7 +30,7 @@ from unmix.model.contract import Contract
 from unmix.model.files import Files
 from unmix.model.opening import check_kind, check_names, learn_names, shape_of, weights
 from unmix.model.peer import Returns
-from unmix.model.results import refusal, results
+from unmix.model.results import refuse, results
 from unmix.model.telling import warn_of_fit, warn_of_notes
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
@@ -360,7 +360,7 @@ class Model(
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to write over what shows the parts: methods compute with the parts, which that would not change."""
         if name[-1] == "_" and "_publishing" not in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
-            raise AttributeError(refusal(self, name))
+            refuse(self, name, value)
         object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
     def _html_repr(self) -> str:
