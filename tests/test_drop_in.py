@@ -150,7 +150,7 @@ def test_what_methods_compute_with_cannot_be_set_from_outside(cls):
     arrays = {k: v for k, v in vars(model).items() if k[0] != "_" and k[-1] == "_" and isinstance(v, np.ndarray)}
     shown = {k: v for k, v in arrays.items() if len(v) != len(X)}
     shown.pop("lower_bounds_", None)  # how the fit went
-    for estimator in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model), cls()):
+    for estimator in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         for name, value in shown.items():
             with pytest.raises(AttributeError, match=rf"{name} is a result: {cls.__name__} .* would not change; \w+"):
                 setattr(estimator, name, value + 1)
@@ -161,7 +161,6 @@ def test_what_methods_compute_with_cannot_be_set_from_outside(cls):
     model.remark_ = model.remark = "mine"
     model.remark_ = "still mine"
     again = clone(model).fit(X)  # and a fit goes on writing its own
-    assert "_publishing" not in vars(again)
     for name, value in shown.items():
         np.testing.assert_array_equal(getattr(again.fit(X), name), value)
 
@@ -173,7 +172,7 @@ def test_the_remedy_is_named():
     with pytest.raises(AttributeError, match=r"\(.*means_init.*\)"):
         fitted("GaussianMixture", X).means_ = X[:3]
     with pytest.raises(AttributeError, match="change; fit again"):
-        unmix.RobustPCA().components_ = X[:3]
+        unmix.RobustPCA(tol=1e-2).fit(X).components_ = X[:3]
     plain = fitted("KMeans", X).to_sklearn()
     plain.cluster_centers_ = X[[0, 60, 120]].copy()
     assert set(plain.predict(X[[0, 60, 120]])) == {0, 1, 2}

@@ -189,18 +189,15 @@ class Model(
 
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
+        self.__dict__.pop("_parts_", None)  # as long as there are none, results are written
         before = set(self.__dict__)
-        self._parts_, self._dtype_ = fit.U, fit.dtype
-        self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
+        self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
-        self.__dict__["_publishing"] = True  # results are written now, and at no other time
-        try:
-            self.publish(fit)
-        finally:
-            del self.__dict__["_publishing"]
+        self.publish(fit)
         for name in set(self.__dict__) - before | {k for k in self.__dict__ if k.endswith("_")}:
             if not name.startswith("_") and isinstance(self.__dict__[name], np.ndarray):
                 self.__dict__[name] = tree.settle(self.__dict__[name], fit.dtype)
+        self.__dict__.setdefault("_parts_", fit.U)
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
@@ -358,8 +355,8 @@ class Model(
     # ---------------------------------------------------------------- scikit-learn's protocol
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to write over what shows the parts: methods compute with the parts, which that would not change."""
-        if name[-1] == "_" and "_publishing" not in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
+        """Refuse to write over what shows the parts of a fit: methods compute with those, which would not change."""
+        if name[-1] == "_" and "_parts_" in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
             refuse(self, name, value)
         object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
