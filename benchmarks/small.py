@@ -16,14 +16,14 @@ from benchmarks.harness import Report, Verdict, ratio
 MOST = 1.5  # times scikit-learn's time
 SECONDS = 1.0  # per contestant and job
 ROUNDS = 7
-NAMESAKES = {
-    "PCA": ("decomposition", {"n_components": 2}),
-    "FactorAnalysis": ("decomposition", {"n_components": 2}),
-    "NMF": ("decomposition", {"n_components": 3, "random_state": 0}),
-    "LatentDirichletAllocation": ("decomposition", {"n_components": 3, "random_state": 0}),
-    "KMeans": ("cluster", {"n_clusters": 3, "random_state": 0}),
-    "GaussianMixture": ("mixture", {"n_components": 3, "random_state": 0}),
-    "BayesianGaussianMixture": ("mixture", {"n_components": 3, "random_state": 0}),
+PARAMS: dict[str, dict[str, Any]] = {  # of each namesake of scikit-learn's
+    "PCA": {"n_components": 2},
+    "FactorAnalysis": {"n_components": 2},
+    "NMF": {"n_components": 3, "random_state": 0},
+    "LatentDirichletAllocation": {"n_components": 3, "random_state": 0},
+    "KMeans": {"n_clusters": 3, "random_state": 0},
+    "GaussianMixture": {"n_components": 3, "random_state": 0},
+    "BayesianGaussianMixture": {"n_components": 3, "random_state": 0},
 }
 DIGITS = {"KMeans": {"n_clusters": 10}, "PCA": {"n_components": 10}}
 SEEDS = {"KMeans": 10}  # whose number of passes is luck, by a factor of three: the sum over so many seeds
@@ -55,19 +55,19 @@ class Small:
 def race(seconds: float) -> list[tuple[str, float, float]]:
     """Every job with the seconds of both, best of many."""
     warnings.simplefilter("ignore")
-    import importlib
-
     from sklearn.base import clone
     from sklearn.datasets import load_digits, load_iris
 
     import unmix
+    from unmix.model.peer import counterpart
 
     unmix.set_config(progress=False)
     found = []
     for data, X in (("iris", load_iris().data), ("digits", load_digits().data)):
-        for name, (home, params) in NAMESAKES.items():
+        for name, params in PARAMS.items():
             own = params | (DIGITS.get(name, {}) if data == "digits" else {})
-            models = [getattr(m, name)(**own) for m in (unmix, importlib.import_module(f"sklearn.{home}"))]
+            ours = unmix.models()[name]
+            models = [cls(**own) for cls in (ours, counterpart(ours))]
             both = [0.0, 0.0]
             for seed in range(SEEDS.get(name, 1)):
                 given = {} if "random_state" not in own else {"random_state": seed}

@@ -67,7 +67,8 @@ class Prototypes(Groups, Geometry, Model):
     """
 
     missing: ClassVar[bool] = True
-    collect: ClassVar[bool | str] = True  # publish wants every row's z
+    collect: bool | str = True  # publish wants every row's z
+    degrees: ClassVar[dict[str, int | None]] = {"components_": 1, "transform": 1}  # X in another unit: they are, too
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

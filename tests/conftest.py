@@ -27,12 +27,16 @@ def cluster():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests go to whichever process is free, but those named `…_on_dask` to one: the cluster starts once."""
+    """Tests go to whichever process is free, but those named `…_on_dask` to one: the cluster starts once.
+
+    So do those named `…_in_one_process`, which share what takes long to find out.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "dask" if nodeid.split("[")[0].endswith("_on_dask") else nodeid
+            name = nodeid.split("[")[0]
+            return next((kind for kind in ("_on_dask", "_in_one_process") if name.endswith(kind)), nodeid)
 
     return Scheduling(config, log)
 

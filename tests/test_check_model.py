@@ -75,6 +75,14 @@ class AnswersInDouble(Prototypes):
         return super().encode(U, b).astype(np.float64)
 
 
+class KnowsItsUnit(Prototypes):
+    """Breaks "scale": what is small is taken for nothing."""
+
+    def update(self, U, stats):
+        new = super().update(U, stats).prototypes
+        return Parts(np.where(np.abs(new) < 1e-3, 0.0, new))
+
+
 class KnowsItsThread(Prototypes):
     """Breaks "same bits" on threads."""
 
@@ -214,6 +222,7 @@ BREAKS = {
     "dense_is_csr": [ReadsCsrWrongly, RefusesCsrDarkly],
     "nan_is_not_observed": [ReadsNanAsZero],
     "float32_in_float32_out": [AnswersInDouble],
+    "scaling_the_data_scales_the_parts": [KnowsItsUnit],
     "same_bits_on_threads_and_streams": [KnowsItsThread],
     "same_bits_on_dask": [KnowsItsWorker],
     "save_load_and_pickle_give_the_same_output": [Forgets],

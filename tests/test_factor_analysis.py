@@ -249,8 +249,9 @@ def test_limits():
     np.testing.assert_allclose(given.loglike_[-1], FactorAnalysis(3).fit(Y).loglike_[-1], rtol=1e-6)
     H, logdet = factor(given._parts_)
     assert logdet == pytest.approx(-2 * np.log(np.diag(H)).sum())
-    with pytest.raises(ValueError, match=r"n_components=6.*at most 5"):
-        FactorAnalysis(6).fit(X)
+    more, peer = FactorAnalysis(6).fit(X), Peer(6).fit(X)  # no more factors than columns, as there
+    assert more.transform(X).shape == peer.transform(X).shape == (100, 5)
+    np.testing.assert_array_equal(more.components_, every.components_)
     with pytest.raises(ValueError, match="noise_variance_init has shape"):
         FactorAnalysis(2, noise_variance_init=np.ones(3)).fit(X)
     with unmix.config(n_jobs=1):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import digamma as psi
 from scipy.special import gammaln
+from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 from sklearn.decomposition._lda import _update_doc_distribution
 from sklearn.exceptions import ConvergenceWarning
@@ -549,3 +550,18 @@ def test_every_value_that_scikit_learn_takes():
             assert np.isfinite(model.fit(X).perplexity(X)), name
     assert (model.transform(X) > 0).all()
     assert LatentDirichletAllocation(3, doc_topic_prior=0.0).fit(X).doc_topic_prior_ == 1e-8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("batch", [None, 50, 64, 1000])
+def test_steps_are_counted_as_scikit_learn_counts_them(batch):
+    X, _ = corpus()
+    how = {} if batch is None else {"learning_method": "online", "batch_size": batch}
+    ours, theirs = (cls(3, max_iter=4, random_state=7, **how) for cls in (LatentDirichletAllocation, Reference))
+    assert not hasattr(ours, "random_state_")
+    for step in ("fit", "partial_fit", "partial_fit"):
+        rows = X if step == "fit" else X[:40]
+        assert getattr(ours, step)(rows).n_batch_iter_ == getattr(theirs, step)(rows).n_batch_iter_
+    assert clone(ours).partial_fit(X[:40]).n_batch_iter_ == 2
+    assert ours.random_state_.randint(1000) == np.random.RandomState(7).randint(1000)
+    assert LatentDirichletAllocation(3, random_state=theirs.random_state_).fit(X).random_state_ is theirs.random_state_

@@ -1,9 +1,12 @@
 """NMF against scikit-learn, SciPy's NNLS, and NumPy twins of its kernels."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize, nnls
+from sklearn.base import clone
 from sklearn.decomposition import NMF as Peer
 from sklearn.decomposition._nmf import _beta_divergence
 
@@ -118,6 +121,47 @@ def test_published_numbers_agree(kind):
     assert (model.components_ >= 0).all()
     assert model.kkt_residual_ < 0.01
     np.testing.assert_allclose(NMF(3, random_state=0, tol=1e-6, max_iter=400, **kind).fit_transform(X), Z)
+
+
+LOSSES = [*KINDS, {"beta_loss": 1.5}, {"alpha_W": 0.02}, {"alpha_W": 0.01, **KL}, {"alpha_H": 0.1}]
+
+
+@pytest.mark.parametrize("rows", ["dense", "csr", "holes", "stream", "weighted", "float32"])
+@pytest.mark.parametrize("kind", LOSSES, ids=str)
+def test_the_error_is_that_of_what_is_returned(kind, rows):
+    """As scikit-learn defines it: of the observed cells, each as often as its row counts."""
+    X, w = planted(noise=0.5)[0] + 0.1, None
+    if rows == "holes":
+        X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    if rows == "weighted":
+        w = np.arange(len(X)) % 4
+    others = {"csr": sp.csr_array(X), "stream": lambda: iter(np.array_split(X, 3)), "float32": X.astype(np.float32)}
+    model = NMF(3, random_state=0, max_iter=30, **kind)
+    Z = model.fit_transform(others.get(rows, X), sample_weight=w)
+    error = model.reconstruction_err_
+    times = np.isfinite(X) * (1 if w is None else w[:, None])
+    x, y = (np.repeat(a[times > 0], times[times > 0])[:, None] for a in (X, Z.astype(float) @ model.components_))
+    beta = 1 if kind.get("solver") == "mu" and "beta_loss" in kind else kind.get("beta_loss", 2)
+    truth = _beta_divergence(x, y, np.ones((1, 1)), beta, square_root=True)
+    assert error == pytest.approx(truth, rel=1e-5 if rows == "float32" else 1e-9)
+    np.testing.assert_array_equal(model.fit(others.get(rows, X), sample_weight=w).transform(others.get(rows, X)), Z)
+    assert model.reconstruction_err_ == error
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_without_a_tolerance_a_fit_goes_on_until_it_is_stationary(dtype):
+    """Not until the objective no longer falls: rounding decides when, and the parts then have half of their digits."""
+    X = np.abs(np.random.RandomState(42).randn(10, 10)).astype(dtype)
+    X[:, ::2] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = NMF(5, init="random", random_state=0, tol=0, max_iter=300)
+        dense, sparse = (clone(model).fit(x) for x in (X, sp.csr_array(X)))
+        assert NMF(5, tol=0, max_iter=3, random_state=0).fit(X).n_iter_ == 3
+    assert dense.result_ == sparse.result_ == "converged"
+    assert max(dense.kkt_residual_, sparse.kkt_residual_) < 10 * np.finfo(dtype).eps
+    close = 1e-12 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(dense.components_, sparse.components_, rtol=close, atol=close * dense.components_.max())
 
 
 def test_parts_are_stationary_at_the_end():
@@ -623,7 +667,7 @@ def test_a_fit_goes_on_from_given_amounts_and_parts(kind):
     assert again.trace_[0].objective <= model.trace_[-1].objective * (1 + 1e-6)
     other = NMF(3, init="custom", max_iter=1, tol=0, **kind).fit(X, W=W, H=model.components_)
     assert other.trace_[0].objective != again.trace_[0].objective
-    assert "given" not in vars(again)
+    assert again.given is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

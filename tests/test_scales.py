@@ -1,6 +1,7 @@
 """Neither the unit of the data nor that of the weights matters, or the model says what does.
 
-Laws over all models by discovery, then the options of each, then the ends of the range.
+The law of units is in `unmix.testing.scale`; here are that of weights, the options of each model, and the ends of the
+range.
 """
 
 import re
@@ -27,10 +28,9 @@ from unmix import (
     RobustPCA,
 )
 from unmix.model.telling import are_shares
+from unmix.testing.scale import answers, same_in_another_unit
 
 MODELS = unmix.models()
-POWERS = [(np.float64, p) for p in (40, -40, 300, -300)] + [(np.float32, p) for p in (40, -40)]
-CLOSE = {np.float64: 1e-6, np.float32: 1e-3}  # of the largest number: fits end by rules, which rounding decides
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -39,51 +39,6 @@ def laws(law):
     """Every model, those exempt from the law skipped with the reason that the docs show."""
     marks = {n: [pytest.mark.skip(reason=c.exempt[law])] if law in c.exempt else [] for n, c in MODELS.items()}
     return pytest.mark.parametrize("cls", [pytest.param(c, id=n, marks=marks[n]) for n, c in MODELS.items()])
-
-
-def times(value, degree, p):
-    """A number, or an array of numbers, times 2^(degree p); anything else as it is."""
-    if not degree or isinstance(value, (str, type(None))) or callable(value):
-        return value
-    return np.ldexp(np.asarray(value, dtype=np.float64), np.clip(degree * p, -1000, 1000))[()]
-
-
-def scaled(model, p, degrees):
-    """The same model with its parameters in a unit 2^p times smaller."""
-    params = model.get_params(deep=False)
-    return type(model)(**{k: times(v, degrees.get(k), p) for k, v in params.items()})
-
-
-def answers(model, X, **fit):
-    """All that a fit gives in numbers: attributes, and what it says of the rows."""
-    model.fit(X, **fit)
-    out = {k: v for k, v in vars(model).items() if k.endswith("_") and k[0] != "_"}
-    how = ("n_iter_", "converged_")  # rounding decides on the last pass
-    out = {k: np.asarray(v) for k, v in out.items() if isinstance(v, (float, int, np.ndarray)) and k not in how}
-    out["transform"] = np.asarray(model.transform(X))
-    if "predict" in dir(model):
-        out["predict"] = model.predict(X)
-    return out
-
-
-def law_scale(model, X, dtype, p, degrees=None):
-    """The answers for 2^p X are those for X times a power of 2^p that the class names."""
-    degrees, X = type(model).degrees | (degrees or {}), X.astype(dtype)
-    if "tol" in model.get_params() and dtype is np.float64:  # where accelerated passes end depends on the unit
-        model.set_params(tol=1e-3 * model.tol)
-    one = answers(scaled(model, 0, degrees), X)
-    other = answers(scaled(model, p, degrees), X * dtype(2.0) ** p)
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        if (degree := degrees.get(name, 0)) is None:
-            continue
-        assert other[name].dtype == value.dtype, name
-        back = times(other[name], -degree, p)
-        if value.dtype.kind in "iub":
-            assert np.array_equal(back, value), name
-        else:
-            top = np.abs(value).max(initial=0.0)
-            np.testing.assert_allclose(back, value, rtol=0, atol=CLOSE[dtype] * top, err_msg=name)
 
 
 def law_scale_of_weights(model, X, power):
@@ -103,13 +58,6 @@ def law_scale_of_weights(model, X, power):
             assert one[name].shape == other[name].shape, name
             top = np.abs(one[name]).max(initial=0.0)
             np.testing.assert_allclose(other[name], one[name], rtol=0, atol=1e-6 * top, err_msg=name)
-
-
-@laws("scale")
-@pytest.mark.parametrize(("dtype", "p"), POWERS)
-def test_scaling_the_data_scales_the_parts(cls, dtype, p):
-    model, X, _ = cls.example(np.random.default_rng(0))
-    law_scale(model, np.asarray(X), dtype, p)
 
 
 @laws("scale of weights")
@@ -201,7 +149,7 @@ OPTIONS = {
 def test_options_do_not_depend_on_the_unit(option, dtype, p):
     """Without extrapolation, which weighs statistics of different units against each other."""
     with unmix.config(acceleration=False):
-        law_scale(*OPTIONS[option][:2], dtype, p, OPTIONS[option][2])
+        same_in_another_unit(*OPTIONS[option][:2], dtype, p, OPTIONS[option][2])
 
 
 @pytest.mark.parametrize("model", [PCA(3), FactorAnalysis(3)], ids=repr)
@@ -212,7 +160,7 @@ def test_missing_cells_in_any_unit(model, dtype, p):
     X = rows_of(type(model).__name__)
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
     with unmix.config(acceleration=False):
-        law_scale(model, X, dtype, p)
+        same_in_another_unit(model, X, dtype, p)
 
 
 # ---------------------------------------------------------------- where the numbers lie in memory
@@ -260,7 +208,7 @@ def test_where_the_numbers_lie_in_memory_does_not_matter(cls, dtype):
 def test_at_the_ends_of_the_range_the_answer_is_right_or_there_is_none(cls, p):
     model, X, _ = cls.example(np.random.default_rng(0))
     try:
-        law_scale(model, np.asarray(X) / np.abs(X).max(), np.float64 if abs(p) > 100 else np.float32, p)
+        same_in_another_unit(model, np.asarray(X) / np.abs(X).max(), np.float64 if abs(p) > 100 else np.float32, p)
     except ValueError as refusal:
         told = re.fullmatch(r"X .* (\de[+-]\d+) in size, .* beyond .*: multiply X by (1e[+-]\d+)", str(refusal))
         assert told, refusal

@@ -14,8 +14,6 @@ import pytest
 
 import unmix
 
-# where scikit-learn has a class of the same name
-HOMES = ("sklearn.cluster", "sklearn.decomposition", "sklearn.mixture")
 made: list[str] = []
 factorised: dict[bytes, unmix.NMF] = {}
 outcomes: dict[str, str] = {}
@@ -23,7 +21,7 @@ outcomes: dict[str, str] = {}
 
 def namesakes() -> dict[str, str]:
     """Our models that scikit-learn has a class of the same name for, and its package."""
-    return {name: home for name in unmix.models() for home in HOMES if hasattr(importlib.import_module(home), name)}
+    return {name: cls.peer.home for name, cls in unmix.models().items() if cls.peer}
 
 
 def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update_H=True, **params):

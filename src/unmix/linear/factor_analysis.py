@@ -50,7 +50,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of factors; None for as many as there are columns.
+        Number of factors; None for as many as there are columns, which is also the most that there are.
     tol : float, default=1e-2
         The fit ends when a step raises the log-likelihood of all rows by no more.
     copy : bool, default=True
@@ -100,6 +100,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     peer = Peer(
         "sklearn.decomposition",
         "components_ loglike_ mean_ noise_variance_",
+        more=lambda model: in_double(model.parts),  # it divides by the noise in their precision, and loses digits
         refusal=lambda model: "scikit-learn has no oblique rotations" if model.rotation == "promax" else "",
     )
 
@@ -155,16 +156,16 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     # -- the model --
 
     def check(self, shape: Shape) -> None:
-        """Refuse more factors than columns."""
-        if self.n_components is not None and self.n_components > shape.d:
-            raise ValueError(
-                f"n_components={self.n_components} is more than the {shape.d} columns of X: take at most {shape.d}"
-            )
+        """Refuse noise of other columns."""
         if self.noise_variance_init is not None and np.shape(self.noise_variance_init) != (shape.d,):
             raise ValueError(
                 f"noise_variance_init has shape {np.shape(self.noise_variance_init)}: give one number for each of the "
                 f"{shape.d} columns"
             )
+
+    def _size(self, d: int) -> int:
+        """Number of factors of d columns."""
+        return d if self.n_components is None else min(self.n_components, d)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -191,7 +192,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Loadings:
         """Noise from how badly the other columns predict a column, then the best loadings for that noise."""
         d = data.x.shape[1]
-        k = d if self.n_components is None else self.n_components
+        k = self._size(d)
         step = max(1, data.x.shape[0] // (20 * d + 1000))
         b = Block(
             data.x[::step],
@@ -231,8 +232,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """As the way does that continues from such parts."""
-        k = self.shape.d if self.n_components is None else self.n_components
-        return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names={"f": k})
+        names = {"f": self._size(self.shape.d)}
+        return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names=names)
 
     def encode(self, U: Loadings, b: Block) -> np.ndarray:
         """The posterior mean of z."""
@@ -260,10 +261,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
     def publish(self, fit: Fit) -> None:
         """Publish loadings, noise, communalities and the log-likelihood of each step."""
         U = fit.U
-        self.components_ = components(U)
+        self.components_, self.noise_variance_, self.mean_ = in_double(U).values()
         self.factor_covariance_ = U.rotation.T @ U.rotation
-        self.noise_variance_ = U.noise
-        self.mean_ = U.mean
         common = np.einsum("aj,aj->j", U.loadings, U.loadings)
         self.communalities_ = common / (common + U.noise)
         self.loglike_ = [-s.objective * fit.weight for s in fit.trace[1:] if s.accepted] + [-float(fit.loss)]
@@ -327,3 +326,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
 def components(U: Loadings) -> np.ndarray:
     """Loadings of the rotated factors: z rotation · components = z loadings."""
     return np.linalg.solve(U.rotation, U.loadings) if len(U.loadings) else U.loadings
+
+
+def in_double(U: Loadings) -> dict[str, np.ndarray]:
+    """What users see of the parts, not yet in the precision of the data."""
+    return {"components_": components(U), "noise_variance_": U.noise, "mean_": U.mean}

@@ -37,7 +37,7 @@ class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
 
     missing: ClassVar[bool] = True
     accelerate: ClassVar[bool] = True
-    collect: ClassVar[bool | str] = "memory"
+    collect: bool | str = "memory"
     labels_: Annotated[np.ndarray, Array("n", "i", 0, "k-1", maybe=True)]
     converged_: bool
     lower_bound_: float

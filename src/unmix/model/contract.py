@@ -29,7 +29,7 @@ class Contract(Stage):
     nonnegative: ClassVar[bool] = False  # needs X >= 0
     absent: ClassVar[str] = "zero"  # how it reads entries that a sparse X does not hold: "zero" or "unobserved"
     empty_columns: ClassVar[bool] = False  # takes columns without an observed cell
-    collect: ClassVar[bool | str] = False  # `publish` needs the z of every row: always, or "memory": of rows in memory
+    collect: bool | str = False  # `publish` needs the z of every row: always, or "memory": of rows in memory
     power: ClassVar[int] = 2  # of cells, whose sums must stay in the range of X's precision; 0: the model sees to it
     double: ClassVar[bool] = False  # it adds them up in float64, whatever the precision of X
     degrees: ClassVar[dict[str, int | None]] = {}  # parameter, attribute or method → d: c X gives c^d of it; else 0
@@ -47,7 +47,7 @@ class Contract(Stage):
     verbose_interval: int = 1  # for every so many steps
     warm_start: bool = False  # a fit goes on from the last one
 
-    given: Any = None  # what a fit begins with, where its caller gave that beside the parameters
+    given: Any = None  # in a working copy: what a fit begins with, where its caller gave that beside the parameters
 
     _shape: Shape  # of the data, in a working copy and after a fit
 
@@ -59,7 +59,7 @@ class Contract(Stage):
     def at(self, shape: Shape) -> Any:
         """A working copy for data of this shape: the parameters, nothing fitted. It alone travels to the workers."""
         copy = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        copy._shape = shape
+        copy._shape, copy.given, copy.collect = shape, self.given, self.collect
         return copy
 
     # ---------------------------------------------------------------- the fit

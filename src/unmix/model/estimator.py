@@ -30,6 +30,7 @@ from unmix.model.files import Files
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
+from unmix.model.results import refuse, results
 from unmix.model.telling import warn_of_fit, warn_of_notes
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
@@ -73,7 +74,6 @@ class Model(
 
     # ---------------------------------------------------------------- fitting
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -91,10 +91,17 @@ class Model(
         -------
         self
         """
+        self.fit_with(X, sample_weight)
+        return self
+
+    @with_callbacks
+    def fit_with(self, X: Any, sample_weight: Any, given: Any = None, collect: bool = False) -> Fit:
+        """Fit, from what was given beside the parameters, and return what was found; the z of all rows if wanted."""
         with _AllOrNothing(self):
             self._validate_params()
             source, w, shape = self._open(X, sample_weight, True, self.weighed_against)
             worker = self.at(shape)
+            worker.given, worker.collect = given, collect or worker.collect
             worker.check(shape)
             settings, watch = get_config(), Callbacks(self, X)
             with watch.watching(settings):
@@ -102,7 +109,7 @@ class Model(
             self._take(done)
         watch.ended(done)
         warn_of_fit(self, done, w)
-        return self
+        return done  # type: ignore[no-any-return]
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model and return the rows' z, as `fit(X)` followed by `transform(X)` does.
@@ -181,13 +188,14 @@ class Model(
 
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
-        self._parts_, self._dtype_ = fit.U, fit.dtype
-        self.trace_, self.result_, self.stages_ = fit.trace, fit.result, fit.stages
+        self.__dict__.pop("_parts_", None)  # as long as there are none, results are written
+        self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
         self.publish(fit)
         for name, value in self.__dict__.items():
             if isinstance(value, np.ndarray) and name.endswith("_") and not name.startswith("_"):
                 self.__dict__[name] = tree.settle(value, fit.dtype)
+        self.__dict__.setdefault("_parts_", fit.U)
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
@@ -350,6 +358,12 @@ class Model(
         return len(self.components_)  # type: ignore[attr-defined,no-any-return]
 
     # ---------------------------------------------------------------- scikit-learn's protocol
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to write over what shows the parts of a fit: methods compute with those, which would not change."""
+        if name[-1] == "_" and "_parts_" in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
+            refuse(self, name, value)
+        object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
     def _html_repr(self) -> str:
         """scikit-learn's picture of an estimator, and above it how the fit went."""

@@ -64,8 +64,7 @@ class Returns:
         check_is_fitted(self)
         if why := self.peer.refusal(self):
             raise ValueError(f"to_sklearn: {why}")
-        name = next(c.__name__ for c in type(self).__mro__ if "peer" in vars(c))  # also of who derives from it
-        theirs: Any = getattr(import_module(self.peer.home), name)
+        theirs = counterpart(type(self))
         known = set(theirs().get_params(deep=False))
         params = {k: v for k, v in (self.get_params(deep=False) | self.peer.params(self)).items() if k in known}
         estimator = theirs(**{k: value for k, v in params.items() for value in accepted(self, theirs, k, v)})
@@ -73,6 +72,12 @@ class Returns:
         for name, value in ({name: getattr(self, name) for name in has} | self.peer.more(self)).items():
             setattr(estimator, name, value.copy() if isinstance(value, np.ndarray) else value)
         return estimator
+
+
+def counterpart(cls: Any) -> Any:
+    """The class of scikit-learn that a model, or what it derives from, is the namesake of."""
+    name = next(c.__name__ for c in cls.__mro__ if "peer" in vars(c))
+    return getattr(import_module(cls.peer.home), name)
 
 
 def accepted(model: Any, theirs: Any, name: str, value: Any) -> list[Any]:

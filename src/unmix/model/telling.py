@@ -19,20 +19,20 @@ def warn_of_fit(model: Any, fit: Fit, w: np.ndarray | None) -> None:
     name, tolerant = type(model).__name__, "tol" in model.get_params(deep=False)
     if fit.result == "max_iter" and fit.unfinished:
         remedy = f"raise max_iter{', or tol if this is close enough' if tolerant else ''}"
-        warnings.warn(f"{name} {fit.message}: {remedy}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{name} {fit.message}: {remedy}", ConvergenceWarning, stacklevel=5)
     elif fit.result in ("nonfinite", "stopped"):
-        warnings.warn(f"{name} {fit.message}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{name} {fit.message}", ConvergenceWarning, stacklevel=5)
     for stage in fit.stages:
         if stage.result == "nonfinite":
-            warnings.warn(f"{name}, stage {stage.name!r}: {stage.message}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{name}, stage {stage.name!r}: {stage.message}", ConvergenceWarning, stacklevel=5)
     if model.weighed_against and w is not None and are_shares(w):
         warnings.warn(
             f"{name}: sample_weight sums to {fit.weight:.3g}, as if so many rows had been seen, which is little "
             f"beside {model.weighed_against}: scale it so that it sums to the number of rows",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    warn_of_notes(model, model.notes(fit.U), stacklevel=5)
+    warn_of_notes(model, model.notes(fit.U), stacklevel=6)
 
 
 def are_shares(w: np.ndarray) -> bool:

@@ -38,6 +38,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from unmix.engine import tree
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
@@ -51,12 +52,13 @@ from unmix.nonneg._arithmetic import cleared, rescaled
 from unmix.nonneg._beta import Beta
 from unmix.nonneg._divergence import Divergence
 from unmix.nonneg._hals import Hals
-from unmix.nonneg._method import Method, Parts, Stats, make_parts
+from unmix.nonneg._method import Effort, Method, Parts, Stats, make_parts
 from unmix.nonneg._multiplicative import Multiplicative
 from unmix.nonneg._start import check_given, given_loads, measured, random_loads, svd_loads, without_zeros
 
 HALS, MULTIPLICATIVE, DIVERGENCE = Hals(), Multiplicative(), Divergence()
 PENALTY_CEILING = 1e30  # a penalty that leaves nothing of data of ordinary magnitude
+STATIONARY = 8.0  # units of rounding: what it leaves of the slope
 STARTS = {"random", "nndsvd", "nndsvda", "nndsvdar", "custom"}
 LOSSES: dict[Any, float] = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}  # by β
 
@@ -115,9 +117,9 @@ class NMF(Reconstructs, Model):
     n_components_ : int
         How many there are.
     reconstruction_err_ : float
-        √(2 D) over the observed cells at the end of the fit: the Frobenius norm of X − Z U, or its Kullback–Leibler
-        counterpart. After `partial_fit` an estimate for all rows so far: every batch counts with its rate
-        and with the error at the parts that it met, before the step that it led to.
+        √(2 D) over the observed cells, of the Z that `fit_transform` returns and without penalties: the Frobenius norm
+        of X − Z U, or its counterpart for other losses. After `partial_fit` an estimate for all rows so far: every
+        batch counts with its rate and with the error at the parts that it met, before the step that it led to.
     kkt_residual_ : float
         How far from stationary the parts were before the last step, 0 at a stationary point: with g the slope of the
         objective, Σ u |g| + ū max(−g, 0) over Σ u b, where ū is the mean of a part and b = Σ z x (Kullback–Leibler:
@@ -147,10 +149,11 @@ class NMF(Reconstructs, Model):
         "sklearn.decomposition",
         "components_ n_components_ reconstruction_err_",
         params=lambda model: (
-            {} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"}
+            ({} if model.solver in ("cd", "mu") else {"solver": "cd" if model.beta_loss in ("frobenius", 2) else "mu"})
+            | ({} if model.components_init is None else {"init": None})  # of which it knows nothing
         ),
     )
-    given: Given | None = None  # while a fit runs that was given first z or parts
+    given: Given | None = None  # first z or parts, in the working copy of a fit that was given some
 
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     n_components_: Annotated[int, Array(kind="i", name="k")]
@@ -290,9 +293,19 @@ class NMF(Reconstructs, Model):
         nonzeros = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
         return Sizes(int(np.clip(32 * shape.d / nonzeros, 256, max(256, -(-shape.n // 4)))))
 
-    def goal(self, U: Parts, first: float) -> float:
-        """`tol` times a tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it."""
-        return self.tol * (0.1 * first)
+    def goal(self, U: Parts, first: float) -> float | bool:
+        """`tol` times a tenth of the first objective: what ten passes gain is then judged as scikit-learn judges it.
+
+        Where it is 0, rounding would decide in which pass the objective no longer falls, when half of the digits of the
+        parts are still to come; so the fit goes on until no slope is left.
+        """
+        if self.tol:
+            return self.tol * (0.1 * first)
+        return bool(0 <= U.events.kkt <= STATIONARY * np.finfo(self.shape.dtype).eps)
+
+    def unfinished(self, U: Parts, first: float, gain: float) -> bool:
+        """Who asks for all passes is not told that there were no more."""
+        return self.tol > 0
 
     # ---------------------------------------------------------------- start
 
@@ -329,7 +342,10 @@ class NMF(Reconstructs, Model):
             W = self.given.W[b.start : b.start + b.x.shape[0]]
             b = b._replace(z=np.asarray(W * (self._unit(U.scale) / U.scale), dtype=b.x.dtype, order="C"))
         effort = method.warm if b.z is not None else method.first if U.events.kkt < 0 else method.cold
-        z, s = method.local(U, rescaled(b, U.scale), effort, l1, l2)
+        b = rescaled(b, U.scale)
+        if b.closing:  # the z of `transform`, so that the error is that of what users see
+            b, effort = b._replace(z=method.solve(U, b._replace(z=None), method.exact, l1, l2)), Effort(0, 0.0)
+        z, s = method.local(U, b, effort, l1, l2)
         loss = s.error
         if l1 or l2:
             loss += l1 * float(s.m.sum()) + 0.5 * l2 * float(np.trace(s.A))
@@ -357,9 +373,12 @@ class NMF(Reconstructs, Model):
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Solve z to the end, and count it in the parts that users see."""
         method, (l1, l2, _, _) = self._method, self._penalties(U)
-        z = method.solve(U, rescaled(b, U.scale), method.exact, l1, l2)
-        Z = z * (b.x.dtype.type(U.scale) / self._shown(U))
-        return cleared(Z, axis=1) if method.zeros_stay else Z
+        return self._amounts(U, method.solve(U, rescaled(b, U.scale), method.exact, l1, l2))
+
+    def _amounts(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """z in units of the parts that users see; of a part that came to nothing there is none."""
+        Z = z * (U.scale / self._shown(U)).astype(z.dtype, copy=False)
+        return cleared(Z, axis=1) * U.loads.any(axis=0) if self._method.zeros_stay else Z
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Z U."""
@@ -383,21 +402,26 @@ class NMF(Reconstructs, Model):
         -------
         self
         """
-        if (W is not None or H is not None) and self.init != "custom":
+        self.fit_with(X, sample_weight, self._given(W, H))
+        return self
+
+    def _given(self, W: Any, H: Any) -> Given | None:
+        """What a fit begins with beside the parameters."""
+        if W is None and H is None:
+            return None
+        if self.init != "custom":
             warnings.warn(
-                f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=2
+                f"W and H are ignored where init={self.init!r}: use init='custom'", RuntimeWarning, stacklevel=3
             )
-            W = H = None
-        self.given = Given(*(None if a is None else np.asarray(a) for a in (W, H)))
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self.given
+            return None
+        return Given(*(None if a is None else np.asarray(a) for a in (W, H)))
 
     def fit_transform(  # type: ignore[override]  # W and H stand where scikit-learn has them
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
         """Fit the model and return the amounts of the parts in each row, as `fit` and then `transform` do.
+
+        Their error is `reconstruction_err_`.
 
         Parameters
         ----------
@@ -408,13 +432,10 @@ class NMF(Reconstructs, Model):
         -------
         Z : ndarray of shape (n, k)
         """
-        return np.asarray(self.fit(X, y, sample_weight, W=W, H=H).transform(X))
-
-    def at(self, shape: Shape) -> Any:
-        """A working copy, with the first z and parts of this fit."""
-        copy = super().at(shape)
-        copy.given = self.given
-        return copy
+        done = self.fit_with(X, sample_weight, self._given(W, H), collect=True)
+        if done.z is None:  # it was stopped before it closed
+            return np.asarray(self.transform(X))
+        return self._amounts(tree.settle(done.U, done.dtype), done.z)
 
     def publish(self, fit: Fit) -> None:
         """Parts under scikit-learn's names."""

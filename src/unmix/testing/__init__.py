@@ -3,7 +3,7 @@
 A law is a function of a `Problem` with the decorator `@law(name)`, in one of the modules imported below.
 """
 
-from unmix.testing import answers, bits, ends, sums  # noqa: F401  which put their laws on the list
+from unmix.testing import answers, bits, ends, scale, sums  # noqa: F401  which put their laws on the list
 from unmix.testing.cases import law
 from unmix.testing.check import BrokenLaws, Report, Verdict, check_model, laws
 from unmix.testing.problem import Problem

@@ -130,6 +130,10 @@ class LatentDirichletAllocation(Completes, Model):
         η.
     bound_ : float
         Perplexity of the training documents by the bound.
+    n_batch_iter_ : int
+        The number of the next step: 1 and one for each time that λ was updated, after a pass or after a batch.
+    random_state_ : RandomState
+        The generator that `random_state` stands for.
 
     Examples
     --------
@@ -155,17 +159,19 @@ class LatentDirichletAllocation(Completes, Model):
 
     peer = Peer(
         "sklearn.decomposition",
-        "components_ exp_dirichlet_component_ doc_topic_prior_ topic_word_prior_ bound_",
-        more=lambda model: {
-            "random_state_": check_random_state(model.random_state),
-            "n_batch_iter_": model.n_iter_ + 1,
-        },
+        "components_ exp_dirichlet_component_ doc_topic_prior_ topic_word_prior_ bound_ n_batch_iter_",
+        more=lambda model: {"random_state_": model.random_state_, **in_double(model.parts)},  # which it iterates in
+        refusal=lambda model: (
+            "scikit-learn's LatentDirichletAllocation has one doc_topic_prior for all topics, and here each has its own"
+            if np.ndim(model.doc_topic_prior_)
+            else ""
+        ),
     )
 
     components_: Annotated[np.ndarray, Array("k d", low=0.0)]
     exp_dirichlet_component_: Annotated[np.ndarray, Array("k d", low=0.0)]
     doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
-    topic_word_prior_: float
+    topic_word_prior_: Annotated[float, Array(low=POSITIVE)]
     bound_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -388,11 +394,12 @@ class LatentDirichletAllocation(Completes, Model):
 
     def publish(self, fit: Fit) -> None:
         """λ and exp(E[log β]) topic by topic, the priors, the perplexity."""
-        U, K = fit.U, len(fit.U.alpha)
-        self.components_ = np.ascontiguousarray(U.weight.T)
-        self.exp_dirichlet_component_ = np.ascontiguousarray((U.beta[:, :K] * np.exp(U.top)[:, None]).T)
+        U = fit.U
+        self.components_, self.exp_dirichlet_component_ = in_double(U).values()
         self.doc_topic_prior_ = float(U.alpha[0]) if (U.alpha == U.alpha[0]).all() else U.alpha.copy()
         self.topic_word_prior_ = U.eta
+        passes = len(fit.trace) * (-(-fit.shape.n // self.batch_size) if self.learning_method == "online" else 1)
+        self.n_batch_iter_ = 1 + (vars(self).get("n_batch_iter_", 1) if fit.shape.online else passes)
         tokens = max(float(fit.stats.words.sum()), PSEUDO_COUNT_FLOOR) / fit.stats.documents
         objective = fit.loss / fit.weight + U.divergence / fit.stats.documents
         self.bound_ = float(np.exp(objective / tokens))
@@ -428,6 +435,12 @@ class LatentDirichletAllocation(Completes, Model):
         return np.column_stack([log_p, np.asarray(hidden.sum(axis=1)).ravel()])
 
     # ---------------------------------------------------------------- what users call
+
+    @property
+    def random_state_(self) -> np.random.RandomState:
+        """The generator that `random_state` stands for."""
+        check_is_fitted(self)
+        return check_random_state(self.random_state)  # type: ignore[no-any-return]
 
     def transform(self, X: Any, *, normalize: bool = True) -> Any:
         """Return the proportions of the topics in each document.
@@ -531,3 +544,9 @@ class LatentDirichletAllocation(Completes, Model):
 
         model = cls(K, doc_topic_prior=0.3, topic_word_prior=0.1, max_iter=15, total_samples=n, random_state=0)
         return model, X, check
+
+
+def in_double(U: Parts) -> dict[str, np.ndarray]:
+    """λ and exp(E[log β]) topic by topic, not yet in the precision of the data."""
+    words = U.beta[:, : len(U.alpha)] * np.exp(U.top)[:, None]
+    return {"components_": np.ascontiguousarray(U.weight.T), "exp_dirichlet_component_": np.ascontiguousarray(words.T)}
