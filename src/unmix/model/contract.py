@@ -59,7 +59,7 @@ class Contract(Stage):
     def at(self, shape: Shape) -> Any:
         """A working copy for data of this shape: the parameters, nothing fitted. It alone travels to the workers."""
         copy = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        copy._shape, copy.given, copy.collect = shape, self.given, self.collect
+        vars(copy).update(_shape=shape, given=self.given, collect=self.collect)
         return copy
 
     # ---------------------------------------------------------------- the fit
