@@ -140,7 +140,11 @@ class Reader:
         if kind != "tuple":
             raise PackError(f"there is a value of the kind {kind!r}")
         items = self._items(of, depth)
-        return tuple(items) if v["as"] is None else find(v["as"], tuple, self.own)(*items)  # new fields have defaults
+        if v["as"] is None:
+            return tuple(items)
+        record = find(v["as"], tuple, self.own)
+        new = record._fields[len(items) :]  # since the file was written
+        return record._make([*items, *(record._field_defaults[name] for name in new)])
 
     def _items(self, of: Any, depth: int) -> list[Any]:
         if not isinstance(of, list):

@@ -163,6 +163,12 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
                 f"{shape.d} columns"
             )
 
+    def check_parameters(self, shape: Shape) -> None:
+        """Also refuse more factors than columns, which would be as many as there are columns."""
+        super().check_parameters(shape)
+        if self.n_components is not None and self.n_components > shape.d:
+            raise ValueError(f"n_components={self.n_components} is more than the {shape.d} columns of X")
+
     def _size(self, d: int) -> int:
         """Number of factors of d columns."""
         return d if self.n_components is None else min(self.n_components, d)

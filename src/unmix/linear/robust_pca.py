@@ -227,8 +227,7 @@ class RobustPCA(Reconstructs, Model):
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
-        d = data.x.shape[1]
-        rows = self.shape.rows
+        d, rows = data.x.shape[1], self.shape.rows
         given = self.lam and self.lam * np.sqrt(self.shape.unit)  # ‖L‖_* grows with √w, ‖S‖₁ with w
         lam = given or np.sqrt(rows / self.shape.weight) / np.sqrt(max(rows, d))
         size = typical(data)
@@ -300,11 +299,9 @@ class RobustPCA(Reconstructs, Model):
     def publish(self, fit: Fit) -> None:
         """The low-rank part's singular vectors and values; both parts if the rows were in memory."""
         U, unit = fit.U, float(np.sqrt(fit.shape.unit))
-        self.components_ = U.axes[: U.rank].copy()
-        self.singular_values_ = U.singular_values * unit
+        self.components_, self.singular_values_ = U.axes[: U.rank].copy(), U.singular_values * unit
         self.rank_ = self.n_components_ = U.rank
-        self.lambda_ = U.lam / unit
-        self.primal_residual_, self.dual_residual_ = U.primal, U.dual
+        self.lambda_, self.primal_residual_, self.dual_residual_ = U.lam / unit, U.primal, U.dual
         for name in ("low_rank_", "sparse_"):
             self.__dict__.pop(name, None)
         if fit.z is not None:

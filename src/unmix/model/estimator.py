@@ -30,7 +30,7 @@ from unmix.model.files import Files
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
-from unmix.model.results import refuse, results
+from unmix.model.results import AllOrNothing, Results
 from unmix.model.telling import warn_of_fit, warn_of_notes
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
@@ -38,7 +38,14 @@ KEPT_STEPS = 1000  # of online learning in `trace_`
 
 
 class Model(
-    Contract, Files, Returns, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, Parameters
+    Contract,
+    Files,
+    Returns,
+    Results,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    CallbackSupportMixin,
+    Parameters,
 ):
     """Base of all models: X ≈ Z U.
 
@@ -97,7 +104,7 @@ class Model(
     @with_callbacks
     def fit_with(self, X: Any, sample_weight: Any, given: Any = None, collect: bool = False) -> Fit:
         """Fit, from what was given beside the parameters, and return what was found; the z of all rows if wanted."""
-        with _AllOrNothing(self):
+        with AllOrNothing(self):
             self._validate_params()
             source, w, shape = self._open(X, sample_weight, True, self.weighed_against)
             worker = self.at(shape)
@@ -143,7 +150,7 @@ class Model(
         """
         if rate is not None and not 0 < rate <= 1:
             raise ValueError(f"rate={rate!r}: give a number above 0 and at most 1")
-        with _AllOrNothing(self):
+        with AllOrNothing(self):
             self._validate_params()
             first = not hasattr(self, "_parts_")
             before_parts = self.__dict__.get("_parts_")
@@ -359,12 +366,6 @@ class Model(
 
     # ---------------------------------------------------------------- scikit-learn's protocol
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to write over what shows the parts of a fit: methods compute with those, which would not change."""
-        if name[-1] == "_" and "_parts_" in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
-            refuse(self, name, value)
-        object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
-
     def _html_repr(self) -> str:
         """scikit-learn's picture of an estimator, and above it how the fit went."""
         html: str = super()._html_repr()
@@ -408,19 +409,3 @@ def fit_together(
         if done is not None:
             model._take(done)
     return fits
-
-
-class _AllOrNothing:
-    """Inside it an estimator changes; an exception puts it back as it was."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def __enter__(self) -> None:
-        self.before = copy.copy(self.estimator.__dict__)
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        if kind is not None:
-            callbacks = {k: v for k, v in self.estimator.__dict__.items() if k.startswith(("_skl_", "_callback"))}
-            self.estimator.__dict__.clear()
-            self.estimator.__dict__.update(self.before | callbacks)

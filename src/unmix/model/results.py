@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 
 from unmix.engine.described import fields
+
+
+class Results:
+    """An estimator whose results only a fit writes."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to write over what shows the parts of a fit: methods compute with those, which would not change."""
+        if name[-1] == "_" and "_parts_" in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
+            refuse(self, name, value)
+        object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
 
 @cache
@@ -33,3 +44,19 @@ def refuse(model: Any, name: str, value: Any) -> None:
         f"{name} is a result: {type(model).__name__} computes with the parts of its fit, which setting {name} "
         f"would not change; {' or '.join(ways) or 'fit again'}"
     )
+
+
+class AllOrNothing:
+    """Inside it an estimator changes; an exception puts it back as it was."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def __enter__(self) -> None:
+        self.before = copy.copy(self.estimator.__dict__)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is not None:
+            callbacks = {k: v for k, v in self.estimator.__dict__.items() if k.startswith(("_skl_", "_callback"))}
+            self.estimator.__dict__.clear()
+            self.estimator.__dict__.update(self.before | callbacks)

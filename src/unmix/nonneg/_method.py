@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from unmix.engine.block import Block
-from unmix.maths.arrays import Array
+from unmix.maths.arrays import POSITIVE, Array
 
 FIRST_STRETCH = 0.4  # how far HALS overshoots at first, in units of the way it came; then by the pace of the fit
 
@@ -31,7 +31,7 @@ class Parts(NamedTuple):
 
     loads: Annotated[np.ndarray, Array("d k", low=0.0)]  # (d, k)
     # what the data are divided by, a power of four; z and the loads are divided by its square root
-    scale: Annotated[float, Array(low=2.0**-1022)]  # not subnormal: X is divided by it
+    scale: Annotated[float, Array(low=POSITIVE)]
     scratch: Scratch
     events: Events
 

@@ -243,7 +243,7 @@ class NMF(Reconstructs, Model):
         """Absolute and squared penalty on z, then on the parts for each row, in units of the scaled data."""
         if self._free:
             return 0.0, 0.0, 0.0, 0.0
-        cost = max(self._method.cost(U.scale), np.finfo(float).tiny)  # a file may tell of any scale
+        cost = self._method.cost(U.scale)
         z, u = len(U.loads) * self.alpha_W, self.alpha_W if self.alpha_H == "same" else float(self.alpha_H)
         l1, l2 = self.l1_ratio * np.sqrt(U.scale) / cost, (1 - self.l1_ratio) * U.scale / cost
         top = PENALTY_CEILING

@@ -173,6 +173,7 @@ class LatentDirichletAllocation(Completes, Model):
     doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
     topic_word_prior_: Annotated[float, Array(low=POSITIVE)]
     bound_: float
+    n_batch_iter_: Annotated[int, Array(kind="i", low=1)]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
