@@ -16,6 +16,7 @@ from unmix.cluster.metrics.base import Metric
 from unmix.engine import layout
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
+from unmix.engine.moments import room
 from unmix.maths.distances import dense, squares
 from unmix.maths.seeding import plus_plus
 
@@ -102,7 +103,8 @@ def cloud_of(sample: Block, metric: Metric, params: dict[str, Any]) -> Cloud:
         centered, origin = x - mean, mean
         if seen is not None:
             centered[~seen] = 0.0
-        columns = w @ np.abs(centered) ** metric.power / count
+        away = np.abs(centered, out=room(centered.shape, centered.dtype))
+        columns = w @ (away if metric.power == 1 else np.square(away, out=away)) / count
     return Cloud(centered, seen, w, origin, mean, float(np.mean(np.maximum(columns, 0.0))), frame)
 
 
@@ -131,10 +133,17 @@ def first_centers(
         repeat = bool(np.count_nonzero(w) < k)
         index = rng.choice(len(w), k, replace=repeat, p=w / w.sum())
     else:  # single precision is enough to draw by, if the numbers are about 1
-        scaled = (x * (cloud.variance ** (-1 / metric.power) if cloud.variance > 0 else 1.0)).astype(np.float32)
+        scaled = single(x, cloud.variance ** (-1 / metric.power) if cloud.variance > 0 else 1.0)
         one = init == "k-means||"  # the others are drawn by passes over all rows
         index = plus_plus(scaled, cloud.observed, w, 1 if one else k, rng, metric.pairs)
     return metric.project(dense(x[index]) + origin)
+
+
+def single(x: Any, scale: float) -> Any:
+    """The rows times a number, in single precision."""
+    if sp.issparse(x):
+        return (x * scale).astype(np.float32)
+    return np.multiply(x, scale, out=room(x.shape, x.dtype)).astype(np.float32)
 
 
 def called(init: Callable[..., Any], k: int, sample: Block, rng: np.random.Generator) -> np.ndarray:

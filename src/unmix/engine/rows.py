@@ -183,7 +183,7 @@ def sweep(
 
     Parts come in order and in float64, as whoever made them left them.
     """
-    if rows.x.dtype != np.float64:
+    if rows.x.dtype != tree.DOUBLE:
         states = [tree.settle(U, rows.x.dtype) for U in states]
     sums: list[Any] = [None] * len(states)
     new: list[list[Any]] = [[] for _ in states]

@@ -74,7 +74,10 @@ def distinct(b: Block) -> Block:
     rows = np.flatnonzero(weight > 0)
     x = b.x if len(rows) == len(weight) else b.x[rows]
     weights = ruler(0, x.shape[1])
-    key = x @ weights if sp.issparse(x) else (x * weights).sum(axis=1)
+    if sp.issparse(x):
+        key = x @ weights
+    else:
+        key = np.multiply(x, weights, out=room(x.shape, np.float64)).sum(axis=1)
     observed = held(x) if b.absent else None if b.observed is None else b.observed[rows]
     if observed is not None:
         more = ruler(1, x.shape[1])

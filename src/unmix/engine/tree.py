@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+DOUBLE = np.dtype(np.float64)  # NumPy makes one of the type anew for every comparison with it
+
 
 def rebuild(like: Any, values: Any) -> Any:
     """A tuple of the kind of `like` with these values."""
@@ -49,7 +51,7 @@ def double(a: Any) -> Any:
         if not isinstance(v, np.ndarray):
             return v
         whole = v.flags.carray and not isinstance(v.base, np.ndarray)
-        if whole and (v.dtype == np.float64 or v.dtype.kind != "f") and id(v) not in taken:
+        if whole and (v.dtype == DOUBLE or v.dtype.kind != "f") and id(v) not in taken:
             taken.add(id(v))
             return v
         return np.array(v, dtype=np.float64 if v.dtype.kind == "f" else v.dtype, order="C")

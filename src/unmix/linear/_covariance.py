@@ -46,7 +46,7 @@ class Covariance(Way):
         """Moments, and the squared error |x − μ − zV|² of the rows that they are made of."""
         if isinstance(b.x, Moments):
             s, V = b.x.about(U.mean - U.shift), U.components
-            return Local(None, b.x, float(np.trace(s.scatter) - np.einsum("aj,aj->", V @ s.scatter, V)))
+            return Local(None, b.x, float(np.trace(s.scatter) - np.vdot(V @ s.scatter, V)))
         if b.observed is None:
             stats = moments(b, U.shift)
         else:

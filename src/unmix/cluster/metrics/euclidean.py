@@ -110,6 +110,8 @@ class Euclidean(Metric):
     def best(self, U: Parts, stats: Any) -> np.ndarray:
         """Means; where nothing was observed, what was there."""
         N, A, _, holes = stats
+        if isinstance(holes, float) and N.min() > 0:
+            return A / N[:, None]
         count = N[:, None] - holes
         known = count > 1e-9 * N[:, None]
         return A / count if known.all() else np.where(known, A / np.where(known, count, 1.0), U.centers)

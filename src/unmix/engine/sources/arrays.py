@@ -38,11 +38,12 @@ class Array(Source):
         self.n, self.d = x.shape[0], x.shape[1] if self.columns is None else len(self.columns)
         self.dtype = float_type([self.x.dtype])
         self.in_memory = isinstance(self.x, np.ndarray) and not isinstance(self.x, np.memmap)
-        if self.in_memory and self.n * self.d * self.dtype.itemsize <= SMALL:
+        self.in_order = self.in_memory and self.n * self.d * self.dtype.itemsize <= SMALL
+        if self.in_order:
             self.x, self.columns = self._rows_of(self.x), None
 
     def _read(self, start: int, stop: int) -> Any:
-        return self._rows_of(self.x[start:stop])
+        return self.x[start:stop] if self.in_order else self._rows_of(self.x[start:stop])
 
     def take(self, index: Any) -> Any:
         """Rows of a sorted index, by NumPy's own indexing where the data are NumPy's."""
