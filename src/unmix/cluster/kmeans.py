@@ -168,6 +168,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     between_variation_: Annotated[float, Array(kind="x", maybe=True)]
 
     small: bool = False  # while a fit runs: all distances are made anew in every pass
+    forgetful: bool = True  # online: clusters may starve, and users are told
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -233,7 +234,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         """A working copy, which knows whether bounds would save less than they cost."""
         copy = super().at(shape)
         copy.small = shape.n * shape.d * self.n_clusters <= SMALL
-        copy.stateful = not copy.small
+        copy.stateful, copy.forgetful = not copy.small, shape.online
         return copy
 
     def check(self, shape: Shape) -> None:
