@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the cases that were asked for; 1 where ours broke or missed the quality that was asked of all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="cases, or the beginnings of their names; all of them by default")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each contestant (3)")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each contestant (5)")
     parser.add_argument("--quick", action="store_true", help="small data: shows that everything runs, no more")
     parser.add_argument("--only", nargs="+", metavar="CONTESTANT", help="these contestants alone")
     parser.add_argument("--processor", choices=PROCESSORS, default="native", help="as on such a processor (native)")

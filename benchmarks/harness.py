@@ -32,7 +32,7 @@ OURS = "unmix"
 LEVEL = 0.95  # "level with" a rival: at least this ratio, as two runs of one program differ by so much
 PAUSE = 0.25  # seconds between two contestants: idle OpenMP threads spin for up to 0.2 s
 PATIENCE = 900.0  # seconds after which a contestant is given up
-ENOUGH = 20.0  # seconds of one contestant in one case after which it is not repeated
+ENOUGH = 12.0  # seconds of one contestant in one case after which it is not repeated
 
 
 # ------------------------------------------------------------------------------------------- what a case says

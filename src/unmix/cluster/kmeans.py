@@ -317,9 +317,8 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
             centers = rounded(centers, U.eps)
         frame = metric.reframe(U, stats, centers)
         moves = metric.length(centers - U.centers)
-        events = events._replace(
-            moved=float((moves**metric.power).sum()), scarce=scarce(stats.N) if self.shape.online else 0
-        )
+        few = scarce(stats.N) if self.forgetful else 0
+        events = events._replace(moved=float((moves**metric.power).sum()), scarce=few)
         return U._replace(centers=centers, frame=frame, scratch=self._moved(U, centers, moves), events=events)
 
     def _refill(self, U: Parts, stats: Any, centers: np.ndarray) -> Events:
