@@ -472,6 +472,40 @@ def test_a_pass_after_a_rejected_extrapolation_is_a_step_to_extrapolate_from(mon
         np.testing.assert_array_equal(told[i + 1][0], told[i - 1][1])
 
 
+def test_what_a_tree_shares_with_another_is_not_looked_at():
+    old = (np.ones(3), (np.full(2, np.nan), 1.0), np.zeros((2, 2)))
+    new = (np.ones(3), *old[1:])
+    assert tree.finite(new, like=old)  # the NaN is the other's, who was looked at
+    assert not tree.finite(new)
+    assert not tree.finite(new, like=old[:2])
+    assert not tree.finite(new, like=list(old))
+    bad = (np.asfortranarray(np.ones((2, 3))), *old[1:])
+    put = tree.settle(bad, like=old)
+    assert put[0].flags.c_contiguous
+    assert put[1] is old[1]
+    assert len(put) == 3
+    assert tree.settle(bad, like=old[:1])[0].flags.c_contiguous
+    assert len(tree.settle(bad, like=old[:1])) == 3
+    assert tree.settle(new, like=old) is new
+
+
+def test_parameters_are_checked_as_scikit_learn_does():
+    for wrong in ({"n_clusters": 0}, {"n_clusters": 2.5}, {"tol": -1.0}, {"algorithm": "best"}, {"init": "warm"}):
+        with pytest.raises(ValueError, match=rf"The {next(iter(wrong))!r} parameter of KMeans must be"):
+            unmix.KMeans(**wrong).fit(np.eye(5))
+
+    class Own(unmix.PCA):
+        """Has a parameter that nobody says anything of, and another default."""
+
+        def __init__(self, n_components=1, *, colour="red"):
+            super().__init__(n_components)
+            self.colour = colour
+
+    assert Own(colour=object()).fit(np.eye(5)).n_components_ == 1
+    with pytest.raises(ValueError, match="The 'n_components' parameter of Own must be"):
+        Own(n_components=-3).fit(np.eye(5))
+
+
 def test_trees():
     U = skeleton.Stats(np.arange(3.0), np.ones((2, 2)))
     pair = (U, 2.0)
