@@ -149,7 +149,8 @@ def test_medoids_of_another_memory_budget_are_not_resumed(tmp_path):
         with (
             unmix.config(memory_budget=4 * 100**2),
             pytest.raises(
-                ValueError, match="medoids of all rows, but the memory budget of this fit allows samples of 100"
+                ValueError,
+                match=r"does not fit this run: it has medoids of all rows, but .* allows samples of 100",
             ),
         ):
             model.fit(X)

@@ -71,6 +71,42 @@ def test_the_skeleton_is_a_model(problem):
     assert {verdict for _, verdict in check_model(Prototypes)} == {"holds"}
 
 
+def test_callbacks_see_the_model_of_a_second_fit(problem):
+    model, X, _ = problem
+    for estimator in (
+        model,
+        unmix.KMeans(3, random_state=0),
+        unmix.GaussianMixture(2, warm_start=True, random_state=0),
+    ):
+        estimator.fit(X)
+        spy = Spy()
+        estimator.set_callbacks(spy).fit(2 * X)
+        assert all(np.isfinite(seen.transform(X)).all() for seen in spy.seen if hasattr(seen, "transform"))
+        assert spy.passes
+        estimator.set_callbacks()
+
+
+def test_parts_reach_local_in_the_precision_of_the_rows():
+    class Single(Prototypes):
+        """Makes parts in float32, whatever the rows are."""
+
+        def start(self, before, data, rng):
+            return tree.map(np.float32, super().start(before, data, rng))
+
+        def update(self, U, stats):
+            return tree.map(np.float32, super().update(U, stats))
+
+        def local(self, U, b):
+            assert all(v.dtype == b.x.dtype for v in tree.leaves(U) if v.ndim)
+            return super().local(U, b)
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    for dtype in (np.float64, np.float32):
+        model = Single(2, random_state=0).fit(X.astype(dtype))
+        model.score(X.astype(dtype))
+        model.partial_fit(X.astype(dtype))
+
+
 def test_blocks_and_runs_cover_every_row_once():
     for n, rows, batch in [(1, 5, None), (1000, 7, None), (100_000, 13, None), (1000, 64, 128), (10, 64, 3)]:
         shape = Shape(n, 3, np.dtype(float))

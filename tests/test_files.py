@@ -158,6 +158,60 @@ def test_parameters_are_those_that_the_class_takes(tmp_path):
             unmix.load(tmp_path / "m")
 
 
+def test_what_users_and_scikit_learn_set_is_no_hindrance(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = unmix.PCA(2).fit(X).set_output(transform="pandas").set_fit_request(sample_weight=True)
+    model.remark = "mine"
+    model.save(tmp_path / "m")
+    again = unmix.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X).to_numpy())
+    assert not hasattr(again, "remark")
+
+
+def test_a_model_of_heavy_rows_is_read_again(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = unmix.KMeans(3, random_state=0).fit(X, sample_weight=np.full(60, 1e18))
+    for _ in range(2):
+        model.save(tmp_path / "m")
+        np.testing.assert_array_equal(unmix.load(tmp_path / "m").predict(X), model.predict(X))
+        model.partial_fit(X)
+
+
+def test_many_named_columns(tmp_path):
+    names = np.array([f"probe {i:06}" for i in range(100_000)] + ["", "é", "\udcff", "a\0", "日本"], object)
+    pack.write(tmp_path / "m", {"names": names, "data": np.zeros(2 * len(names))})
+    assert pack.read(tmp_path / "m")["names"].tolist() == names.tolist()
+    with pytest.raises(pack.PackError, match=r"more than the 16 MiB .* fit rows without names"):
+        pack.write(tmp_path / "m", {"names": np.tile(names, 4)})
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["a", "b", "c"])
+    model = unmix.PCA(2).fit(frame)
+    model.save(tmp_path / "m")
+    again = unmix.load(tmp_path / "m")
+    assert again._shape == model._shape
+    assert again.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("forged", [[3, 3], ["a", 3], [[1, 2], [3]], [{"!": "array", "of": 0}]])
+def test_forged_strings(forged, tmp_path):
+    path = tmp_path / "m"
+    pack.write(path, {"names": np.array(["one", "two"], object)})
+    entries = entries_of(path.read_bytes())
+    content = json.loads(entries["content.json"])
+    content["of"]["names"]["of"] = forged
+    path.write_bytes(zipped(entries | {"content.json": json.dumps(content).encode()}))
+    with pytest.raises(pack.PackError):
+        pack.read(path)
+
+
+def test_a_topic_model_from_before_steps_were_counted_is_read(tmp_path):
+    model, X, _ = unmix.LatentDirichletAllocation.example(np.random.default_rng(0))
+    model.fit(X).save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda params, state: state.pop("n_batch_iter_"))
+    np.testing.assert_array_equal(unmix.load(tmp_path / "m").transform(X), model.transform(X))
+
+
 def rewritten(path, change):
     """Change the text of a file."""
     entries = entries_of(path.read_bytes())

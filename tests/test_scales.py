@@ -85,6 +85,14 @@ def test_extreme_weights_do_not_matter_either(cls, dtype, power):
     assert other == pytest.approx(one * 2.0**power if cls in (KMeans, KMedoids) else one)
 
 
+def test_the_objective_of_robust_pca_counts_the_weights_of_the_user():
+    """λ and ‖L‖_* grow with √w, and the objective is told for each unit of weight."""
+    model, X, _ = RobustPCA.example(np.random.default_rng(0))
+    one = model.fit(X, sample_weight=np.full(len(X), 2.0**30)).trace_[-1].objective, model.score(X)
+    other = model.fit(X, sample_weight=np.full(len(X), 2.0**80)).trace_[-1].objective, model.score(X)
+    assert other == pytest.approx([2.0**-25 * v for v in one], rel=1e-3)
+
+
 @pytest.mark.parametrize("cls", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("size", [1e300, 1e-300])
 def test_weights_whose_products_leave_float64_are_refused(cls, size):

@@ -103,7 +103,7 @@ class Distance:
             return label
         y = y.astype(np.float64)
         reach = float(np.sqrt(FAR * squares(y).max()))
-        if D.max() > reach:
+        if D.max(initial=0.0) > reach:
             far = D.min(axis=1) > reach
             square = squares(y) if seen is None else seen[far] @ np.square(y).T
             label[far] = (square - 2 * (x[far].astype(np.float64) @ y.T)).argmin(axis=1)

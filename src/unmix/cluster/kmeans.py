@@ -299,7 +299,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
     def local(self, U: Parts, b: Block) -> Local:
         """Nearest centres by bounds and distances; sums over the rows of each. Labels are published, bounds are not."""
         metric = self._metric
-        entered = metric.enter(U.frame, b._replace(z=None) if self.small and b.z is not None else b)
+        entered = metric.enter(U.frame, b)
         if self._limited:
             z, stats = within_limits(metric, U, entered, self.min_size, self.max_size, self.shape.n)
         else:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.engine.accelerate import Accelerator
-from unmix.engine.described import asked, conform, several
+from unmix.engine.described import UnfitError, asked, conform, several
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Step
 from unmix.io import pack
@@ -129,6 +129,8 @@ class Checkpoint:
         """Whatever is wrong with the file is one error."""
         try:
             yield
+        except UnfitError as e:
+            raise ValueError(f"checkpoint={str(self.path)!r} does not fit this run: {e}") from e
         except pack.PackError as e:  # an error of another kind is one of ours, not the file's
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
@@ -223,14 +225,12 @@ class Checkpoint:
         }
         try:
             pack.write(self.path, value)
-        except (
-            OSError,
-            pack.PackError,
-        ) as error:  # a full disk, or more than a file holds, does not end a fit
+        except (OSError, pack.PackError) as error:  # a full disk, or more than a file holds, does not end a fit
             if not self.failed:
+                remedy = "; make room, or name a file elsewhere" if isinstance(error, OSError) else ""
                 warnings.warn(
                     f"checkpoint={str(self.path)!r} could not be written ({error}): the fit goes on, but if it is "
-                    "broken off, it cannot be resumed from here; make room, or name a file elsewhere",
+                    f"broken off, it cannot be resumed from here{remedy}",
                     RuntimeWarning,
                     stacklevel=2,
                 )

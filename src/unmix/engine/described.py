@@ -59,12 +59,16 @@ class Record(NamedTuple):
     kinds: dict[str, Any]
 
 
+class UnfitError(PackError):
+    """A file that is what it should be, of another fit."""
+
+
 def asked(stage: Any, U: Any, data: Any) -> Described:
-    """What a stage says of a file's parts. Its ValueError is the file's fault; an error of another kind is ours."""
+    """What a stage says of a file's parts. By a ValueError it says whose they are; an error of another kind is ours."""
     try:
         return stage.described(U, data)  # type: ignore[no-any-return]
     except ValueError as e:
-        raise PackError(str(e)) from e
+        raise UnfitError(str(e)) from e
 
 
 def several(*kinds: Any, of: type = tuple) -> Any:

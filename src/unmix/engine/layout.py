@@ -7,6 +7,7 @@ end. So the sum has one order, whoever computes it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,11 @@ class Shape(NamedTuple):
     online: bool = False  # these rows are one batch of many
     counted: int = 0  # rows of positive weight
     unit: float = 1.0  # what extreme weights were divided by, a power of two: `weight` is their sum after that
+
+    @property
+    def root(self) -> float:
+        """√unit: what numbers were divided by that grow with √w."""
+        return math.sqrt(self.unit)
 
     @property
     def rows(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.checkpoint import Checkpoint
+from unmix.engine.described import LONG
 from unmix.engine.draws import generator
 from unmix.engine.loop import Incomplete, Loop
 from unmix.engine.passes import Steps, blended
@@ -42,7 +43,8 @@ def learn(loop: Loop, learnt: Learnt) -> Steps[Fit]:
         return done
     if learnt.U is None:
         before, data = yield from before_learning(loop)
-        learnt.U = tree.settle(loop.model.start(before, data, generator(loop.seed, loop.purpose("init"))))
+        U = loop.model.start(before, data, generator(loop.seed, loop.purpose("init")))
+        learnt.U = tree.settle(U, tree.DOUBLE)
     totals, seen = yield Ask(loop.model, {0: learnt.U}, loop.runs, False)
     with suppress(Incomplete):  # the model's own step takes rows that miss cells as well
         loop.look(seen.missing)
@@ -58,8 +60,11 @@ def learn(loop: Loop, learnt: Learnt) -> Steps[Fit]:
     learnt.stats = blended(online, learnt.stats, stats, rho, learnt.U, weight, total)
     whole = tree.scale(learnt.stats, total)
     try:
-        U = tree.settle(loop.model.update(learnt.U, whole))
-    except (np.linalg.LinAlgError, ArithmeticError) as e:  # such as a file may hold
+        U = tree.settle(loop.model.update(learnt.U, whole), tree.DOUBLE)
+    except (np.linalg.LinAlgError, ArithmeticError) as e:
+        if step == 0:
+            raise
+        # a file may hold such
         raise ValueError(f"no rows have the statistics that this model goes on from ({e}): fit it again") from e
     if not tree.finite(U):
         raise ValueError("the batch gave parts that are not finite; the model was left as it was")
@@ -67,7 +72,7 @@ def learn(loop: Loop, learnt: Learnt) -> Steps[Fit]:
     loss *= learnt.seen / weight  # as if all rows so far were like these
     objective = (loss + loop.model.penalty(U)) / learnt.seen
     best = Start(0, U, trace=[Step(step + 1, objective, 0.0, 0.0)], message="online")
-    so_far = loop.shape._replace(n=round(learnt.seen), weight=learnt.seen)
+    so_far = loop.shape._replace(n=round(min(learnt.seen, LONG - 1)), weight=learnt.seen)
     return loop.fit_of(U, best, whole, loss, None, objective)._replace(shape=so_far)
 
 

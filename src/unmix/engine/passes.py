@@ -69,7 +69,8 @@ class Passes:
                     rho = loop.online.rate(s.U, loop.batches_done, weight, loop.weight_seen + weight)
                     s.stats = blended(loop.online, s.stats, stats, rho, s.U, weight, loop.shape.weight)
                     loop.work.commit(s.index)
-                    s.U = tree.settle(loop.stage.update(s.U, tree.scale(s.stats, loop.shape.weight)))
+                    U = loop.stage.update(s.U, tree.scale(s.stats, loop.shape.weight))
+                    s.U = tree.settle(U, tree.DOUBLE)
             loop.batches_done, loop.weight_seen = loop.batches_done + 1, loop.weight_seen + weight
         loop.number += 1
         for s in live:
@@ -119,7 +120,7 @@ class Passes:
     def _advance(self, s: Start, improvement: float, plain_step: bool, first: float) -> bool:
         """The next parts, extrapolated where that is allowed; False when they are not finite."""
         stage = self.loop.stage
-        plain = tree.settle(stage.update(s.U, s.stats), like=s.U)
+        plain = tree.settle(stage.update(s.U, s.stats), tree.DOUBLE, like=s.U)
         if not tree.finite(plain, like=s.U):
             self._spoilt(s, first_bad(plain))
             return False
@@ -140,7 +141,7 @@ class Passes:
             return None
         stats = unflat(vector, s.stats)
         try:
-            U = tree.settle(self.loop.stage.update(s.U, stats))
+            U = tree.settle(self.loop.stage.update(s.U, stats), tree.DOUBLE)
         except np.linalg.LinAlgError:
             accelerator.reject()
             return None

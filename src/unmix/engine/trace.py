@@ -104,7 +104,7 @@ class Fit(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Σ w, as the loss has them."""
+        """Σ w in the user's weights, as `loss` counts them."""
         return self.shape.weight * self.shape.unit
 
     @property

@@ -23,9 +23,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from unmix.io.values import DTYPE, PackError, Reader, Room, find, flatten, modules_of
+from unmix.io.values import DTYPE, PackError, Reader, Room, find, flatten, modules_of, name_of
 
-__all__ = ["PackError", "damaged", "find", "modules_of", "read", "refusing", "write"]
+__all__ = ["PackError", "damaged", "find", "modules_of", "name_of", "read", "refusing", "write"]
 
 LOCAL, DIRECTORY, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"  # what the parts of a zip begin with
 LARGE = 0xFFFFFFFF  # a size that is told in an extra field

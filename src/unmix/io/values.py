@@ -32,7 +32,15 @@ class Room:
         """So many items are to be made."""
         self.taken += ITEM * count
         if self.taken > ROOM + self.size / 8:
-            raise PackError(f"its lists hold too many items: beside arrays there is room for {ROOM >> 20} MiB")
+            raise PackError(
+                f"its names and lists need more than the {ROOM >> 20} MiB that a file may hold beside arrays: fit rows "
+                "without names (an array), or make fewer steps"
+            )
+
+    def strings(self, count: int, text: bytes | np.ndarray) -> None:
+        """So many strings are to be made of a text: each is an item, and an item of an array."""
+        self.taken += 5 * len(text)
+        self.items(2 * count)
 
     def text(self, text: bytes) -> None:
         """A text is to be read: itself, its characters (of four bytes, where one needs them), its items."""
@@ -53,7 +61,7 @@ def flatten(v: Any, arrays: list[np.ndarray], room: Room, name: str) -> Any:
     if isinstance(v, np.ndarray):
         if v.dtype.hasobject:
             if v.ndim == 1 and all(isinstance(s, str) for s in v):
-                return {"!": "strings", "of": v.tolist()}
+                return {"!": "strings", "of": [flatten(a, arrays, room, name) for a in _encoded(v, room)]}
             raise PackError(f"{name} holds Python objects: only numbers and strings can be saved")
         if not re.fullmatch(DTYPE, v.dtype.str):
             raise PackError(f"{name} is an array of {v.dtype}: only numbers and strings can be saved")
@@ -80,6 +88,13 @@ def flatten(v: Any, arrays: list[np.ndarray], room: Room, name: str) -> Any:
     if isinstance(v, dict):
         return {"!": "dict", "of": {str(k): flatten(a, arrays, room, f"{name}[{k!r}]") for k, a in v.items()}}
     raise PackError(f"{name} is a {type(v).__name__}: only numbers, strings, arrays and lists of them can be saved")
+
+
+def _encoded(strings: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
+    """Strings as bytes, one after the other, and the length of each."""
+    pieces = [s.encode("utf-8", "surrogatepass") for s in strings]
+    room.strings(len(pieces), text := b"".join(pieces))
+    return np.frombuffer(text, np.uint8), np.array([len(piece) for piece in pieces], np.int64)
 
 
 def name_of(kind: type) -> str:
@@ -122,8 +137,8 @@ class Reader:
             return self._array(of)
         if kind == "dtype" and re.fullmatch(DTYPE, of):
             return np.dtype(of)
-        if kind == "strings" and all(isinstance(s, str) for s in of):
-            return np.array(of, dtype=object)
+        if kind == "strings":  # before format 3 a list of them
+            return np.array(of, dtype=object) if all(isinstance(s, str) for s in of) else self._strings(of, depth)
         if kind == "csr":
             parts = self._items(of, depth)
             if [type(a) for a in parts] != [np.ndarray] * 3:  # two numbers would be a matrix of that size
@@ -160,6 +175,24 @@ class Reader:
             raise PackError(f"there is no array {i}, or it is used twice")
         self.arrays[i] = None
         return found
+
+    def _strings(self, of: Any, depth: int) -> np.ndarray:
+        """What `_encoded` made of them."""
+        text, lengths = self._items(of, depth)
+        whole = isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1
+        counted = isinstance(lengths, np.ndarray) and lengths.dtype == np.int64 and lengths.ndim == 1
+        if not (whole and counted and (lengths >= 0).all() and (lengths <= len(text)).all()):
+            raise PackError("strings are not made of bytes and lengths")
+        if int(lengths.sum()) != len(text):
+            raise PackError("strings are longer or shorter than their bytes")
+        self.room.strings(len(lengths), text)
+        out, ends = np.empty(len(lengths), object), np.cumsum(lengths).tolist()
+        try:
+            for i, (start, stop) in enumerate(zip([0, *ends], ends, strict=False)):
+                out[i] = text[start:stop].tobytes().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as e:
+            raise PackError(f"a string is not one ({e})") from e
+        return out
 
     def _table(self, a: np.ndarray, kinds: list[Any], name: Any) -> list[Any]:
         """Records of numbers."""

@@ -228,7 +228,7 @@ class RobustPCA(Reconstructs, Model):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """L = 0; a penalty at which the first pass clips X a few medians from zero; random directions."""
         d, rows = data.x.shape[1], self.shape.rows
-        given = self.lam and self.lam * np.sqrt(self.shape.unit)  # ‖L‖_* grows with √w, ‖S‖₁ with w
+        given = self.lam and self.lam * self.shape.root  # ‖L‖_* grows with √w, ‖S‖₁ with w
         lam = given or np.sqrt(rows / self.shape.weight) / np.sqrt(max(rows, d))
         size = typical(data)
         most = -np.finfo(data.x.dtype).minexp  # so that 1/unit is a normal number too
@@ -260,7 +260,7 @@ class RobustPCA(Reconstructs, Model):
         gram = b.weighted(new).T @ new if U.whole else b.weighted(new @ U.axes.T).T @ new
         residual, dual, data, absolute = (b.sum(v) for v in sums.T)
         z = Hidden(new, scores / unit, sparse) if b.closing else Hidden(new, scores[:, :0], sparse.reshape(n, 0))
-        return Local(z, Stats(gram, residual, dual, data), U.lam * absolute / U.unit)
+        return Local(z, Stats(gram, residual, dual, data), U.lam * absolute / (U.unit * self.shape.root))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """The singular values and vectors of M⁺ that L will keep, the next Q, and the next penalty."""
@@ -285,7 +285,7 @@ class RobustPCA(Reconstructs, Model):
 
     def penalty(self, U: Parts) -> float:
         """‖L‖_*."""
-        return float(U.singular_values.sum())
+        return float(U.singular_values.sum()) / self.shape.root  # the objective is then divided as the weights were
 
     def goal(self, U: Parts, first: float) -> bool:
         """Whether the constraint holds and the two subgradients agree."""
@@ -298,10 +298,10 @@ class RobustPCA(Reconstructs, Model):
 
     def publish(self, fit: Fit) -> None:
         """The low-rank part's singular vectors and values; both parts if the rows were in memory."""
-        U, unit = fit.U, float(np.sqrt(fit.shape.unit))
-        self.components_, self.singular_values_ = U.axes[: U.rank].copy(), U.singular_values * unit
+        U, root = fit.U, fit.shape.root
+        self.components_, self.singular_values_ = U.axes[: U.rank].copy(), U.singular_values * root
         self.rank_ = self.n_components_ = U.rank
-        self.lambda_, self.primal_residual_, self.dual_residual_ = U.lam / unit, U.primal, U.dual
+        self.lambda_, self.primal_residual_, self.dual_residual_ = U.lam / root, U.primal, U.dual
         for name in ("low_rank_", "sparse_"):
             self.__dict__.pop(name, None)
         if fit.z is not None:

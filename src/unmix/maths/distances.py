@@ -22,7 +22,7 @@ def squared_distances(x: Any, observed: Any, centers: np.ndarray, own: np.ndarra
 def beyond(own: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """‖x‖² of rows so far out that ‖x − u‖² has no digits left that tell centres apart, and 0 of all others.
 
-    Less that, squared distances of both order the centres: ‖u‖² − 2⟨x, u⟩. `centers` are ‖u‖².
+    Less this, ‖x − u‖² is ‖u‖² − 2⟨x, u⟩, which orders the centres. `centers` are ‖u‖².
     """
     return np.where(own > FAR * centers.max(initial=0.0), own, 0.0)
 

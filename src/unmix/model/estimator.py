@@ -110,9 +110,10 @@ class Model(
             worker = self.at(shape)
             worker.given, worker.collect = given, collect or worker.collect
             worker.check(shape)
-            settings, watch = get_config(), Callbacks(self, X)
+            settings, watch, first = get_config(), Callbacks(self, X), self._warm(worker)
+            self.__dict__.pop("_parts_", None)  # callbacks write results of the running fit to copies of the estimator
             with watch.watching(settings):
-                (done,) = fit_all([Job(worker, w, self._seed(), watch, *self._warm(worker))], source, settings)
+                (done,) = fit_all([Job(worker, w, self._seed(), watch, *first)], source, settings)
             self._take(done)
         watch.ended(done)
         warn_of_fit(self, done, w)
@@ -165,8 +166,8 @@ class Model(
                     "partial_fit cannot go on from it: call partial_fit from the first batch on"
                 )
             else:
-                learnt, before = Learnt(tree.settle(self._parts_), *self._online_, rate), self.trace_[1 - KEPT_STEPS :]
-                stages = self.stages_
+                learnt = Learnt(tree.settle(self._parts_, tree.DOUBLE), *self._online_, rate)
+                before, stages = self.trace_[1 - KEPT_STEPS :], self.stages_
             settings = replace(get_config(), checkpoint=None)
             (done,) = fit_all([Job(worker, w, self._seed(), learnt=learnt)], source, settings)
             self._shape = done.shape
@@ -325,9 +326,9 @@ class Model(
         """The loss of the rows of X at the fitted parts, Σ w loss, and Σ w; X is read once."""
         check_is_fitted(self)
         source, w, shape = self._open(X, sample_weight, reset=False)
-        work = runner(source, w, self._rules(source), get_config())
+        work, U = runner(source, w, self._rules(source), get_config()), tree.settle(self._parts_, tree.DOUBLE)
         try:
-            totals, _ = work.sweep(self.for_new_rows(), {0: tree.settle(self._parts_)}, self._runs(shape), False)
+            totals, _ = work.sweep(self.for_new_rows(), {0: U}, self._runs(shape), False)
         finally:
             work.close()
         loss = float(totals[0][1])

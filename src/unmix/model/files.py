@@ -19,7 +19,8 @@ from unmix.maths.arrays import Array
 FORMAT = 3  # in format 1 the parts of some models had other fields
 READABLE = (2, 3)  # in format 2 long traces were no tables
 COUNT = Annotated[int, Array(kind="i", low=0)]
-WEIGHT = Annotated[float, Array(low=0.0, high=float(LONG))]
+HEAVIEST = 2.0**1000  # sum of weights
+WEIGHT = Annotated[float, Array(low=0.0, high=HEAVIEST)]
 
 
 class Files:
@@ -27,6 +28,9 @@ class Files:
 
     def save(self: Any, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: a zip of arrays and JSON that executes nothing when it is read.
+
+        It holds the parameters and what the fit found; what else was set on the estimator (`set_output`, callbacks,
+        attributes of your own) is not in it.
 
         Parameters
         ----------
@@ -37,20 +41,22 @@ class Files:
         params = self.get_params(deep=False)
         if not isinstance(params.get("random_state"), (int, np.integer, type(None))):
             params["random_state"] = None  # a generator's state belongs to the process, not to the model
-        state = {k: v for k, v in self.__dict__.items() if k not in params and not k.startswith("_skl_")}
+        cls = type(self)
+        known = declared_by(cls)
+        state = {k: v for k, v in self.__dict__.items() if k in known}
+        state["_shape"] = state["_shape"]._replace(names=None)  # which `feature_names_in_` tells
         for name, value in params.items():
             if callable(value):
                 raise pack.PackError(
                     f"{name} is a function, which the file cannot hold: set it to a name or an array first"
                 )
-        cls = type(self)
-        if unknown := sorted(state.keys() - declared_by(cls).keys()):
+        published = {k for k in self.__dict__ if k.endswith("_") and not k.startswith("_")}
+        if unknown := sorted(published - known.keys() - params.keys()):
             raise pack.PackError(
                 f"{cls.__name__} does not declare {unknown}, so no file can be checked for them: annotate them in the "
                 'class, as `labels_: Annotated[np.ndarray, Array("n", "i")]`'
             )
-        name = f"{cls.__module__}:{cls.__qualname__}"
-        pack.write(path, {"format": FORMAT, "class": name, "params": params, "state": state})
+        pack.write(path, {"format": FORMAT, "class": pack.name_of(cls), "params": params, "state": state})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
@@ -80,8 +86,7 @@ class Files:
         with pack.refusing(path):
             if value.keys() != {"format", "class", "params", "state"}:
                 raise pack.PackError("it holds more or less than a class, its parameters and its state")
-            name = f"{cls.__module__}:{cls.__qualname__}"
-            kind = cls if value["class"] == name and cls is not Files else find_model(value["class"])
+            kind = cls if value["class"] == pack.name_of(cls) and cls is not Files else find_model(value["class"])
             if issubclass(kind, cls):
                 return kind._read(value["params"], value["state"])
         raise pack.PackError(f"{os.fspath(path)!r} holds a {kind.__name__}, not a {cls.__name__}: use unmix.load")
@@ -129,7 +134,8 @@ class Files:
         for name, kind in declared.items():
             if name in state and name not in ("_parts_", "_online_"):
                 conform(state[name], kind, names, name)
-        self.__dict__.update(state)
+        names = state.get("feature_names_in_")
+        self.__dict__.update(state, _shape=shape._replace(names=None if names is None else tuple(names)))
 
 
 def find_model(name: Any) -> Any:
@@ -157,7 +163,7 @@ def check_shape(state: dict[str, Any]) -> None:
     shape, columns = state["_shape"], state.get("feature_names_in_")
     conform((shape, state["_dtype_"], state["n_features_in_"]), tuple[Shape, np.dtype, int], {}, "_shape")
     known = shape.dtype in (np.float32, np.float64) and state["_dtype_"] == shape.dtype
-    if not (known and shape.n >= 0 and shape.d == state["n_features_in_"] > 0 and 0 <= shape.weight < LONG):
+    if not (known and shape.n >= 0 and shape.d == state["n_features_in_"] > 0 and 0 <= shape.weight < HEAVIEST):
         raise pack.PackError(f"there are no data of the shape {shape}")
     if "feature_names_in_" in state:
         named = isinstance(columns, np.ndarray) and columns.dtype == object and columns.shape == (shape.d,)

@@ -35,4 +35,4 @@ class Parameters(BaseEstimator):
         for name, value in params.items():
             default, constraints = allowed.get(name, (..., ()))
             if value is not default and not any(c.is_satisfied_by(value) for c in constraints):
-                super()._validate_params()
+                return super()._validate_params()  # type: ignore[no-any-return]

@@ -35,7 +35,7 @@ def results(cls: Any) -> frozenset[str]:
 
 def refuse(model: Any, name: str, value: Any) -> None:
     """Raise an AttributeError that says what to do instead of setting a result, unless to the numbers that it has."""
-    if isinstance(value, np.ndarray) and np.array_equal(value, vars(model).get(name)):
+    if name in vars(model) and np.array_equal(value, vars(model)[name]):
         return
     first = [k for k in model.get_params(deep=False) if k == "init" or (k.endswith("_init") and k != "n_init")]
     ways = [f"fit from parts of your own ({', '.join(first)})"] if first else []

@@ -66,7 +66,7 @@ class Stats(NamedTuple):
 
 
 def numbers(given: Any) -> np.ndarray:
-    """What a user gave as an array, which is empty where it is none of numbers."""
+    """What a user gave as an array, or an empty one if it cannot be read as numbers."""
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -173,7 +173,7 @@ class LatentDirichletAllocation(Completes, Model):
     doc_topic_prior_: Annotated[np.ndarray, Array("k")] | float
     topic_word_prior_: Annotated[float, Array(low=POSITIVE)]
     bound_: float
-    n_batch_iter_: Annotated[int, Array(kind="i", low=1)]
+    n_batch_iter_: Annotated[int, Array(kind="i", low=1, maybe=True)]  # older files do without
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
