@@ -19,14 +19,13 @@ import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.engine.accelerate import Accelerator
-from unmix.engine.described import UnfitError, asked, conform, several
+from unmix.engine.described import COUNT, UnfitError, asked, conform, several
 from unmix.engine.start import Start
 from unmix.engine.trace import Ended, Step
 from unmix.io import pack
 from unmix.maths.arrays import Array
 
 RESULTS = {"running", "converged", "solved", "max_iter", "nonfinite", "stopped"}
-COUNT = Annotated[int, Array(kind="i", low=0)]
 
 
 class State(NamedTuple):

@@ -29,6 +29,7 @@ from unmix.io.pack import PackError
 from unmix.maths.arrays import Array
 
 LONG = 1 << 63  # no whole number reaches it
+COUNT = Annotated[int, Array(kind="i", low=0)]
 KINDS = {"f": ("float32", "float64"), "x": ("float32", "float64"), "i": ("int32", "int64"), "b": ("bool",)}
 TERM = re.compile(r"([a-z]\w*|\d+)([+-]\d+)?")
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine import tree
-from unmix.engine.described import LONG, asked, conform, fields, several
+from unmix.engine.described import COUNT, LONG, asked, conform, fields, several
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.io import pack
@@ -18,7 +18,6 @@ from unmix.maths.arrays import Array
 
 FORMAT = 3  # in format 1 the parts of some models had other fields
 READABLE = (2, 3)  # in format 2 long traces were no tables
-COUNT = Annotated[int, Array(kind="i", low=0)]
 HEAVIEST = 2.0**1000  # sum of weights
 WEIGHT = Annotated[float, Array(low=0.0, high=HEAVIEST)]
 
