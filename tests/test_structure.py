@@ -73,7 +73,7 @@ LOOPS = {
 SEVERAL_LOOPS = {
     "kernels/kmeans_limits.py:assign": 2,
     "kernels/nmf_csr.py:_times": 2,
-    "kernels/silhouette.py:add_distances": 2,
+    "kernels/silhouette.py:add_distances": 3,
     "selection/likeness.py:structure": 2,
 }
 

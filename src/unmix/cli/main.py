@@ -229,7 +229,7 @@ def _summary(model: Any, title: str) -> None:
     last = model.trace_[-1] if model.trace_ else None
     console.print(f"{title}: {model!r}".replace("\n", ""))
     steps = len(model.trace_) + sum(len(stage.trace) for stage in model.stages_)
-    how = f"{model.result_} after {steps} step{'s' * (steps != 1)}"
+    how = f"{model.result_} after {steps} step{'s' * (steps != 1)}" if steps else f"{model.result_} in closed form"
     if last is not None:
         how += f", {last.seconds:.2f} s, objective {last.objective:.6g} a row"
     console.print(how)

@@ -168,7 +168,7 @@ class Loop:
 
     def _starts(self, way: Any, handed: list[Any]) -> list[Start]:
         if self.first is not None:
-            starts = [way.begin(i, tree.settle(U, tree.DOUBLE)) for i, U in enumerate(self.first)]
+            starts = [way.begin(i, tree.settle(U)) for i, U in enumerate(self.first)]
             for s in starts:
                 s.last = self.last
             return starts
@@ -176,7 +176,7 @@ class Loop:
         data, out, what = way.first_data(), [], "solve" if closed else self.purpose("init")
         for i, before in enumerate(handed):
             U = self.stage.start(before, data, Draws(self.seed, what, i))
-            out.append(way.begin(i, tree.settle(U, tree.DOUBLE)))
+            out.append(way.begin(i, tree.settle(U)))
         return out
 
     def _steps(self, way: Any, starts: list[Start], checkpoint: Checkpoint) -> Steps[None]:
@@ -337,6 +337,4 @@ class Loop:
                 self.work.commit(best.index)
                 z = concatenate(list(self.work.blocks(best.index, self.runs)))
         objective = (loss + model.penalty(best.U)) / self.shape.weight
-        if self.stage.most == 0 and not best.trace:  # a closed form is a step
-            self.record(best, objective, self.began)
         return self.fit_of(best.U, best, stats, loss, z, objective)

@@ -50,7 +50,7 @@ class Passes:
     def begin(self, index: int, U: Any) -> Start:
         """A start with these first parts."""
         fast = self.loop.settings.acceleration and self.loop.stage.accelerate and len(self.batches) == 1
-        return Start(index, U, accelerator=Accelerator() if fast else None)
+        return Start(index, tree.settle(U, tree.DOUBLE), accelerator=Accelerator() if fast else None)
 
     def make(self, live: list[Start]) -> Steps[None]:
         """A pass; leaves each start's objective in its trace and its statistics beside it."""

@@ -77,7 +77,7 @@ class Rounds:
     def judge(self, s: Start) -> None:
         """Take the next parts, test convergence."""
         loop, stage, now = self.loop, self.loop.stage, s.trace[-1].objective
-        U, s.next = tree.settle(s.next, tree.DOUBLE), None
+        U, s.next = tree.settle(s.next), None
         bad = s.told and not isfinite(now)
         if bad or not tree.finite(U):
             s.spoilt("the objective" if bad else first_bad(U), f"round {loop.number}")

@@ -58,8 +58,8 @@ class Contract(Stage):
 
     def at(self, shape: Shape) -> Any:
         """A working copy for data of this shape: the parameters, nothing fitted. It alone travels to the workers."""
-        copy, params = object.__new__(type(self)), self.get_params(deep=False)  # type: ignore[attr-defined]
-        vars(copy).update(params, _shape=shape, given=self.given, collect=self.collect)  # as `__init__` would
+        copy = type(self)(**self.get_params(deep=False))  # type: ignore[attr-defined]
+        vars(copy).update(_shape=shape, given=self.given, collect=self.collect)
         return copy
 
     # ---------------------------------------------------------------- the fit

@@ -118,7 +118,9 @@ class Files:
             if name not in state and name not in ("_online_", "feature_names_in_") and not maybe(kind):
                 raise pack.PackError(f"{name} is missing")
         check_shape(state)
-        shape, U = state["_shape"], state["_parts_"]
+        columns = state.get("feature_names_in_")
+        state["_shape"] = shape = state["_shape"]._replace(names=None if columns is None else tuple(columns))
+        U = state["_parts_"]
         said = asked(self.at(shape), U, None)
         names = {"d": shape.d, "n": shape.n, **said.names}
         conform(U, said.parts, names, "_parts_")
@@ -133,8 +135,7 @@ class Files:
         for name, kind in declared.items():
             if name in state and name not in ("_parts_", "_online_"):
                 conform(state[name], kind, names, name)
-        names = state.get("feature_names_in_")
-        self.__dict__.update(state, _shape=shape._replace(names=None if names is None else tuple(names)))
+        self.__dict__.update(state)
 
 
 def find_model(name: Any) -> Any:

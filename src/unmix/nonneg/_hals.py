@@ -12,10 +12,12 @@ from typing import ClassVar
 import numpy as np
 
 from unmix.engine.block import Block
+from unmix.engine.runners import PIECES, each
 from unmix.nonneg._arithmetic import RELAXATION, own_grams, quotient, relaxed, ridge, stationarity
 from unmix.nonneg._method import FIRST_STRETCH, Effort, Parts, Stats, make_parts
 from unmix.nonneg._squares import SquaredLoss, gradient, last_or_uniform
 
+MANY = 1 << 15  # loads, whose features are worth threads
 PARTS_EFFORT = Effort(12, 0.1)  # for the parts of a pass
 
 
@@ -55,8 +57,16 @@ class Hals(SquaredLoss):
             D, slope = gradient(U, s, l1, l2)
             C, kkt = loads @ G - slope, stationarity(loads, slope, s.B)
         stretch = paced(U.scratch.stretch, kkt / before) if before > 0 else FIRST_STRETCH
-        new = loads.copy()
-        hals(G, C, new, *((*self.first, 0.0) if before < 0 else (*PARTS_EFFORT, stretch)))
+        new, how = loads.copy(), (*self.first, 0.0) if before < 0 else (*PARTS_EFFORT, stretch)
+
+        def sweep(piece: int) -> None:  # features do not see each other
+            part = slice(*(len(new) * i // PIECES for i in (piece, piece + 1)))
+            hals(G, C[part], new[part], *how)
+
+        if new.size > MANY:
+            each(sweep)
+        else:
+            hals(G, C, new, *how)
         if not complete:
             new = better(loads, new, G, s.B, D, slope)
         return make_parts(new, U.scale, kkt, stretch)
