@@ -32,8 +32,8 @@ class Callbacks(Watch):
 
     def __init__(self, estimator: Any, X: Any) -> None:
         self.estimator, self.X = estimator, X
-        self.context = estimator._init_callback_context(max_subtasks=None)
-        self.heard = bool(self.context._callbacks)
+        self.heard = bool(vars(estimator).get("_skl_callbacks"))
+        self.context: Any = estimator._init_callback_context(max_subtasks=None) if self.heard else None
         self.every = int(estimator.verbose_interval) if estimator.verbose else 0  # steps to the next line
         self.task: Any = None
         self.bar: Callable[..., None] | None = None
@@ -80,14 +80,15 @@ class Callbacks(Watch):
     @contextmanager
     def watching(self, settings: Settings) -> Iterator[None]:
         """Begin and end of a fit for the callbacks, and a bar when a person watches."""
-        self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        if self.heard:
+            self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         columns = ("{task.fields[stage]}", "bar", "count", "{task.fields[objective]}")
         with _shown(type(self.estimator).__name__, None, columns, settings, stage="", objective="") as tell:
             self.bar = tell
             yield
         if self.heard:
             self._end_stage()
-        self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+            self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
 
 
 def line_of(title: str, trace: list[Step]) -> str:
