@@ -28,11 +28,17 @@ def cases() -> dict[str, Any]:
     return {c.name: c for c in found}
 
 
-def keep(processor: str, run: Whole) -> None:
-    """Put a whole run on the page, beside the last one on each other processor."""
+def again(saved: dict[str, Any], run: Whole) -> dict[str, Any]:
+    """A whole run with some cases as they were measured later, which their notes say."""
+    new = {r.name: asdict(r) | {"notes": [*r.notes, "measured again, after the others"]} for r in run.reports}
+    return saved | {"reports": [new.get(r["name"], r) for r in saved["reports"]]}
+
+
+def keep(processor: str, run: Whole, whole: bool = True) -> None:
+    """Put a run on the page, beside the last one on each other processor; cases of no whole run in their places."""
     file = HERE / "results.json"
     saved = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    saved[processor] = asdict(run)
+    saved[processor] = asdict(run) if whole else again(saved[processor], run)
     file.write_text(json.dumps(saved, indent=1), encoding="utf-8")
     runs = {p: Whole.of(saved[p]) for p in PROCESSORS if p in saved}
     (HERE / "RESULTS.md").write_text(page(runs), encoding="utf-8")
@@ -47,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="CONTESTANT", help="these contestants alone")
     parser.add_argument("--processor", choices=PROCESSORS, default="native", help="as on such a processor (native)")
     parser.add_argument("--output", type=Path, help="file to write (RESULTS.md beside this file for a whole run)")
+    parser.add_argument("--again", action="store_true", help="put these cases in their places on the page")
     parser.add_argument("--list", action="store_true", help="name the cases and their targets")
     options = parser.parse_args(arguments)
     every = cases()
@@ -71,8 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
     run = Whole(str(Machine()), options.repeat, minutes, reports)
     if options.output is not None:
         options.output.write_text(page({options.processor: run}), encoding="utf-8")
-    elif not (options.names or options.quick or options.only):
-        keep(options.processor, run)
+    elif options.again or not (options.names or options.quick or options.only):
+        keep(options.processor, run, not options.again)
     return int(any(r.broken for r in reports))
 
 

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+
 from benchmarks import harness, processor
-from benchmarks.__main__ import cases, main
+from benchmarks.__main__ import again, cases, main
 from benchmarks.harness import OURS, Case, Goal, Quality, Row, Run, Target, contestant, judge, least_passes
 
 MB = 1_000_000
@@ -95,6 +96,14 @@ def test_whether_onedal_was_limited_is_told(monkeypatch):
     monkeypatch.setenv(processor.ASKED, "avx2")
     monkeypatch.setitem(sys.modules, "daal4py", None)
     assert processor.limit_onedal() == "oneDAL was not limited (ModuleNotFoundError)"
+
+
+def test_cases_that_are_measured_again_take_their_places():
+    def whole(*reports):
+        return harness.Whole("a machine", 2, 1.0, [harness.Report(n, n, ("x",), [(v,)], []) for n, v in reports])
+
+    run = harness.Whole.of(again(asdict(whole(("one", "1"), ("two", "2"))), whole(("two", "3"))))
+    assert [(r.name, r.rows, bool(r.notes)) for r in run.reports] == [("one", [("1",)], False), ("two", [("3",)], True)]
 
 
 def test_quality_gap():
