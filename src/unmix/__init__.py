@@ -32,6 +32,9 @@ _OTHERS = {
     "get_config": "unmix.engine.config",
     "set_config": "unmix.engine.config",
     "as_source": "unmix.engine.sources",
+    "Table": "unmix.table",
+    "TableEncoder": "unmix.table",
+    "TableError": "unmix.table",
     "triples": "unmix.engine.sources.triples",
     "OutlierDetector": "unmix.outlier.conformal",
     "Select": "unmix.selection.estimator",
@@ -56,6 +59,9 @@ __all__ = [
     "Select",
     "Selection",
     "SoftKMeans",
+    "Table",
+    "TableEncoder",
+    "TableError",
     "as_source",
     "config",
     "get_config",
@@ -86,6 +92,7 @@ if TYPE_CHECKING:
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select
     from unmix.selection.result import Selection
+    from unmix.table import Table, TableEncoder, TableError
     from unmix.topic.lda import LatentDirichletAllocation
 
 

@@ -8,11 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from unmix.mixture.families import FAMILIES, Family
+from unmix.mixture.families import FAMILIES, Categorical, Family
+
+BY_KIND = {"boolean": "bernoulli", "category": "categorical", "count": "poisson"}  # of other columns: "gaussian"
 
 
-def groups(family: Any, names: Sequence[str] | None) -> list[tuple[Family, list[int] | None]]:
-    """Each family and the numbers of its columns, None for all; `names` are those of all columns, if they have any."""
+def groups(
+    family: Any, names: Sequence[str] | None, kinds: Sequence[str] | None = None, levels: Sequence[int] | None = None
+) -> list[tuple[Family, list[int] | None]]:
+    """Each family and the numbers of its columns, None for all; `names` are those of all columns, if they have any.
+
+    `kinds` and `levels` say what columns of a table hold, where it has told.
+    """
+    pairs = _pairs(family, names, kinds)
+    return pairs if levels is None else [(_with_levels(f, columns, levels), columns) for f, columns in pairs]
+
+
+def _with_levels(f: Family, columns: list[int] | None, levels: Sequence[int]) -> Family:
+    """A family that knows how many levels the table's categories have."""
+    if not isinstance(f, Categorical) or f.levels is not None:
+        return f
+    return Categorical(max(levels if columns is None else (levels[j] for j in columns)) or None)
+
+
+def _pairs(
+    family: Any, names: Sequence[str] | None, kinds: Sequence[str] | None
+) -> list[tuple[Family, list[int] | None]]:
+    if isinstance(family, str) and family == "auto":
+        if kinds is None:
+            return [(as_family("gaussian"), None)]
+        own = [BY_KIND.get(kind, "gaussian") for kind in kinds]
+        return [(as_family(f), [j for j, g in enumerate(own) if g == f]) for f in dict.fromkeys(own)]
     if isinstance(family, (str, Family)):
         return [(as_family(family), None)]
     pairs = list(family.items() if isinstance(family, dict) else family)
@@ -40,7 +66,7 @@ def as_family(f: Any) -> Family:
     if isinstance(f, Family):
         return f
     if not isinstance(f, str) or f not in FAMILIES:
-        raise ValueError(f"family {f!r}: give one of {', '.join(FAMILIES)}, or a Family")
+        raise ValueError(f"family {f!r}: give 'auto', one of {', '.join(FAMILIES)}, or a Family")
     return FAMILIES[f]()
 
 

@@ -257,11 +257,11 @@ class Geometry(Capability):
 class PerColumn(Capability):
     """Parameters may name single columns, by number or by name.
 
-    Contract: `numbered(names)`, `per_column()`.
+    Contract: `numbered(shape)`, `per_column()`.
     """
 
-    def numbered(self, names: Any) -> Any:
-        """A clone that gives columns by number, for rows of these columns that come without names."""
+    def numbered(self, shape: Any) -> Any:
+        """A clone that gives columns by number, for rows of these columns that come without names and kinds."""
         raise NotImplementedError
 
     def per_column(self) -> bool:

@@ -27,11 +27,12 @@ from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
 from unmix.model.files import Files
-from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
+from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
 from unmix.model.results import AllOrNothing, Results
 from unmix.model.telling import warn_of_fit, warn_of_notes
+from unmix.table.recipe import Recipe
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
 KEPT_STEPS = 1000  # of online learning in `trace_`
@@ -68,6 +69,8 @@ class Model(
         Columns seen in `fit`.
     feature_names_in_ : ndarray of str
         Names of the columns, where they have names.
+    recipe_ : Recipe
+        How the columns of a `Table` became numbers, where the model was fitted to one.
     """
 
     trace_: list[Step]
@@ -75,6 +78,7 @@ class Model(
     n_iter_: int
     stages_: list[Ended]
     n_features_in_: int
+    recipe_: Recipe
     _dtype_: np.dtype
     _parts_: Any
     _online_: tuple[Any, int, float]
@@ -235,7 +239,7 @@ class Model(
 
     def _open(self, X: Any, sample_weight: Any, reset: bool, against: str = "") -> tuple[Any, np.ndarray | None, Shape]:
         """X as a source that this model accepts, the weights, and the shape; `against` what these are weighed."""
-        source = as_source(X, absent=None if self.absent == "zero" else self.absent)
+        source = source_for(self, X, reset)
         check_kind(self, source)
         if reset:
             learn_names(self, source)

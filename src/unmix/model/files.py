@@ -15,10 +15,12 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.io import pack
 from unmix.maths.arrays import Array
+from unmix.table.recipe import Recipe
 
 FORMAT = 3  # in format 1 the parts of some models had other fields
 READABLE = (2, 3)  # in format 2 long traces were no tables
 HEAVIEST = 2.0**1000  # sum of weights
+OPTIONAL = ("_online_", "feature_names_in_", "recipe_")
 WEIGHT = Annotated[float, Array(low=0.0, high=HEAVIEST)]
 
 
@@ -43,7 +45,7 @@ class Files:
         cls = type(self)
         known = declared_by(cls)
         state = {k: v for k, v in self.__dict__.items() if k in known}
-        state["_shape"] = state["_shape"]._replace(names=None)  # which `feature_names_in_` tells
+        state["_shape"] = state["_shape"]._replace(names=None, kinds=None, levels=None)  # which other attributes tell
         for name, value in params.items():
             if callable(value):
                 raise pack.PackError(
@@ -115,11 +117,14 @@ class Files:
         if unknown := sorted(state.keys() - declared.keys()):
             raise pack.PackError(f"{unknown} are no attributes of a fitted {type(self).__name__}")
         for name, kind in declared.items():
-            if name not in state and name not in ("_online_", "feature_names_in_") and not maybe(kind):
+            if name not in state and name not in OPTIONAL and not maybe(kind):
                 raise pack.PackError(f"{name} is missing")
         check_shape(state)
         columns = state.get("feature_names_in_")
-        state["_shape"] = shape = state["_shape"]._replace(names=None if columns is None else tuple(columns))
+        shape = state["_shape"]._replace(names=None if columns is None else tuple(columns))
+        if "recipe_" in state:
+            shape = shape._replace(kinds=state["recipe_"].kinds, levels=state["recipe_"].levels)
+        state["_shape"] = shape
         U = state["_parts_"]
         said = asked(self.at(shape), U, None)
         names = {"d": shape.d, "n": shape.n, **said.names}
@@ -169,6 +174,10 @@ def check_shape(state: dict[str, Any]) -> None:
         named = isinstance(columns, np.ndarray) and columns.dtype == object and columns.shape == (shape.d,)
         if not named:
             raise pack.PackError(f"feature_names_in_ are not the names of {shape.d} columns")
+    if "recipe_" in state:
+        conform(state["recipe_"], Recipe, {}, "recipe_")
+        if not state["recipe_"].fits(shape.d):
+            raise pack.PackError(f"recipe_ does not give {shape.d} columns")
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -140,6 +140,7 @@ class NMF(Reconstructs, Model):
     sparse: ClassVar[bool] = True
     missing: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
+    columns_as: ClassVar[str] = "scaled"
     stateful: ClassVar[bool] = True
     power: ClassVar[int] = 1  # rows are measured in a unit of the data, and the start sees to the squares of that
 

@@ -18,7 +18,6 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.sources import as_source
 from unmix.model import Model
 from unmix.model.capabilities import Completes, Density, Groups, PerColumn
 from unmix.selection.answer import DECISIVE, answer, left_out, vote
@@ -79,9 +78,9 @@ def select(
     2
     """
     name = size_of(model)
-    model, source = clone(model), as_source(X)
-    model = model.numbered(source.names) if isinstance(model, PerColumn) else model
-    source, w, shape = model.admit(source, sample_weight)
+    model = clone(model)
+    source, w, shape = model.admit(X, sample_weight)
+    model = model.numbered(shape) if isinstance(model, PerColumn) else model
     q = Question(model, name, _numbers(k), source, w, _seed(model, random_state), folds, references, [], [])
     chosen = _criteria(q, criterion)
     _at_least_two("folds", folds, source.n if {"heldout", "entries"} & {*chosen} else np.inf)

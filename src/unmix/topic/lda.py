@@ -149,6 +149,7 @@ class LatentDirichletAllocation(Completes, Model):
 
     sparse: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
+    columns_as: ClassVar[str] = "given"
     stateful: ClassVar[bool] = True
     power: ClassVar[int] = 0  # every block sees to the size of its counts
     weighed_against: ClassVar[str] = "the priors"

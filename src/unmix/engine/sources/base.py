@@ -49,6 +49,8 @@ class Source:
         Whether the data are in memory already.
     sequential : bool
         Whether every read begins at the first row, so that only passes in order are cheap.
+    recipe : Recipe or None
+        How columns of a table became these numbers (`unmix.table`); None where they were numbers.
     """
 
     kind: str = "rows"
@@ -61,6 +63,7 @@ class Source:
     files: Sequence[str] = ()
     in_memory: bool = False
     sequential: bool = False
+    recipe: Any = None
 
     @property
     def nbytes(self) -> int | None:
