@@ -33,7 +33,7 @@ from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
 from unmix.mixture.columns import fill, groups, saved, shaped
 from unmix.mixture.families import FAMILIES, Categorical, Family
-from unmix.mixture.families.base import Misfit
+from unmix.mixture.families.base import MisfitError
 from unmix.model.capabilities import PerColumn
 from unmix.model.lloyd import Lloyd, halves
 from unmix.model.starved import scarce, starved
@@ -243,7 +243,7 @@ class Mixture(PerColumn, BaseMixture):
             seen = None if seen is None or seen.all() else seen.astype(np.float64)
             try:
                 f.check(x, seen)
-            except Misfit as e:
+            except MisfitError as e:
                 raise ValueError(f"{self._column(columns, e.column)} {e.what}") from None
             out.append((f, x, seen))
         return out

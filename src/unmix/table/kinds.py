@@ -63,14 +63,14 @@ class Seen(NamedTuple):
     first: Any = None  # value
 
     @property
-    def count(self) -> int:
+    def filled(self) -> int:
         """Cells that hold a value."""
         return self.rows - self.missing
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the numbers."""
-        return float(np.sqrt(self.squares / self.count)) if self.count else 0.0
+        return float(np.sqrt(self.squares / self.filled)) if self.filled else 0.0
 
     @property
     def distinct(self) -> int | None:
@@ -122,7 +122,7 @@ def _numbers(seen: Seen, x: np.ndarray) -> Seen:
     """Moments and extremes with more numbers (Chan, Golub & LeVeque)."""
     if not len(x):
         return seen
-    n, m = seen.count - len(x), len(x)
+    n, m = seen.filled - len(x), len(x)
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused where rows are read
         mean = float(x.mean())
         apart = mean - seen.mean
@@ -171,7 +171,7 @@ def kind_of(seen: Seen) -> str:
     import pyarrow as pa
 
     t = seen.type
-    if not seen.count:
+    if not seen.filled:
         return "empty"
     if pa.types.is_temporal(t):
         return "date"
@@ -191,21 +191,18 @@ def _amount_kind(seen: Seen) -> str:
         return "number"
     if seen.levels is not None and set(seen.levels) <= {0.0, 1.0}:
         return "boolean"
-    step = seen.rising and seen.high - seen.low == seen.count - 1
-    every = seen.rising or seen.distinct == seen.count
-    if (
-        seen.count > 2
-        and not seen.missing
-        and ((step and seen.low in (0.0, 1.0)) or (every and ID_NAME.search(seen.name)))
-    ):
+    step = seen.rising and seen.high - seen.low == seen.filled - 1
+    every = seen.rising or seen.distinct == seen.filled
+    named = (step and seen.low in (0.0, 1.0)) or (every and ID_NAME.search(seen.name) is not None)
+    if seen.filled > 2 and not seen.missing and named:
         return "identifier"
-    if seen.low >= 0 and seen.squares <= DISPERSION * seen.mean * seen.count and seen.low <= DISPERSION:
+    if seen.low >= 0 and seen.squares <= DISPERSION * seen.mean * seen.filled and seen.low <= DISPERSION:
         return "count"
     return "integer"
 
 
 def _text_kind(seen: Seen) -> str:
-    distinct, n = seen.distinct, seen.count
+    distinct, n = seen.distinct, seen.filled
     if distinct is not None and distinct <= max(2, min(LEVELS, n // ROWS_PER_LEVEL)):
         return "category"
     if distinct is not None and distinct <= min(MOST_LEVELS, n // (10 * ROWS_PER_LEVEL)):

@@ -6,10 +6,10 @@ Each column x of the table gives one or more columns of rows, of total variance 
     yes and no         the same, of 0 and 1; so does a category of two levels
     a category         ([x = l] − p_l) / √(1 − Σ p_l²)        for each level l, whose share is p_l
 
-so that a step of one standard deviation counts as much in each, and a category as much as a number. A recipe is told by
-its `how`: "standardised" as above; "scaled" without taking the means off, for models of what is never negative; "given",
-numbers as they are and categories as 0 and 1; "coded", numbers as they are and categories as 0, 1, 2, …, for models that
-know what a category is. An empty cell, and a level that the recipe has not seen, is NaN: not observed.
+so that a step of one standard deviation counts as much in each, and a category as much as a number. A recipe says by
+`how`: "standardised" as above; "scaled" without taking the means off, for models of what is never negative; "given",
+numbers as they are and categories as 0 and 1; "coded", numbers as they are and categories as 0, 1, 2, …, for models
+that know what a category is. An empty cell, and a level that the recipe has not seen, is NaN: not observed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def use(seen: Seen, kind: str, how: str) -> Use:
     known = tuple(text_of(pa.array(levels)).to_pylist())
     if how == "coded":
         return Use(seen.name, kind, (0.0,), 1.0, known)
-    share = np.array([counts[level] for level in levels], dtype=np.float64) / seen.count
+    share = np.array([counts[level] for level in levels], dtype=np.float64) / seen.filled
     spread = float(np.sqrt(1.0 - (share**2).sum()))
     if len(levels) == 2:
         share, spread = share[1:], spread / np.sqrt(2.0)  # two columns that mirror each other are one

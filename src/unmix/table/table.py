@@ -219,9 +219,7 @@ class Table(Source):
         used = [use for use in self.recipe.uses if not use.levels]
         out = []
         if len(self.recipe.uses) > 1 and used:
-            out.append(
-                "columns count alike: numbers are divided by their standard deviations (scale none: as they are)"
-            )
+            out.append("columns count alike: numbers are divided by their standard deviations (scale=none leaves them)")
         if many := [use for use in self.recipe.uses if use.levels]:
             shown = ", ".join(f"{use.name} ({len(use.levels)} levels)" for use in many[:SHOWN])
             out.append(f"categories: {shown}" + f" and {len(many) - SHOWN} more" * (len(many) > SHOWN))
@@ -281,7 +279,7 @@ class _Asked:
     def _why(self, seen: Seen, kind: str) -> str:
         """Why a column is left out."""
         if kind == "text" and seen.name not in self.kinds:
-            return f"{seen.distinct or 'thousands of'} different texts in {seen.count} rows"
+            return f"{seen.distinct or 'thousands of'} different texts in {seen.filled} rows"
         return WHY[kind]
 
     def _checked(self, seen: Seen, kind: str) -> str:
@@ -300,7 +298,7 @@ def insisted(seen: Seen, argument: str = "") -> Column:
             f"or say kinds={{{seen.name!r}: 'number'}} in unmix.Table for days since 1970"
         )
     if kind not in USABLE:
-        kind = "number" if is_amount(seen.type) or not seen.count else "category"
+        kind = "number" if is_amount(seen.type) or not seen.filled else "category"
     if kind == "category" and not seen.levels:
         raise TableError(f"{argument}{seen.name!r}: the column has too many different values for a category")
     return Column(seen.name, kind, "used", "", seen)

@@ -61,7 +61,7 @@ KJ = Annotated[np.ndarray, Array("k j")]  # of statistics
 K = Annotated[np.ndarray, Array("k")]
 
 
-class Misfit(ValueError):
+class MisfitError(ValueError):
     """A cell that a family cannot have made: which of the family's columns, and what is wrong."""
 
     def __init__(self, column: int, what: str) -> None:
@@ -170,7 +170,7 @@ class Family:
         name = type(self).__name__
         if seen is not None and not self.missing:
             i, j = np.argwhere(seen == 0)[0]
-            raise Misfit(j, f"has a missing cell in row {i} of a block, and the family {name} needs every cell")
+            raise MisfitError(j, f"has a missing cell in row {i} of a block, and the family {name} needs every cell")
         bad = ~np.asarray(self.allowed(x.data if sp.issparse(x) else x))
         if not bad.any():
             return
@@ -179,7 +179,7 @@ class Family:
         bad = bad if seen is None else bad & (seen > 0)
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            raise Misfit(
+            raise MisfitError(
                 j,
                 f"holds {x[i, j]:.6g}, but the family {name} needs {self.needs}: take another family for it, or NaN "
                 "for what was not observed",

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.maths.arrays import Array
-from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, Misfit, possible, ratio, sums
+from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, MisfitError, possible, ratio, sums
 
 LEVELS_LIMIT = 1e6  # of a column: more are numbers, not levels
 
@@ -56,7 +56,7 @@ class Categorical(Family):
         n, d = x.shape
         if x.size and x.max() >= L:
             i, j = np.argwhere(x >= L)[0]
-            raise Misfit(
+            raise MisfitError(
                 j,
                 f"holds level {x[i, j]:.0f}, but only {L} levels are known: "
                 f"give Categorical(levels={int(x.max()) + 1})",
