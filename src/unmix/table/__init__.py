@@ -1,0 +1,1 @@
+"""Tables as people have them: any file or frame, read into typed columns."""
