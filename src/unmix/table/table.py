@@ -13,8 +13,8 @@ import numpy as np
 from unmix.engine.config import get_config
 from unmix.engine.sources.arrow import float_of
 from unmix.engine.sources.base import Source
+from unmix.table.errors import TableError
 from unmix.table.kinds import KINDS, USABLE, Column, Seen, amounts, is_amount, kind_of, look
-from unmix.table.read import Raw, TableError, read
 from unmix.table.recipe import Recipe, recipe
 
 SCALES = ("auto", "none")
@@ -98,7 +98,7 @@ class Table(Source):
     ) -> None:
         if scale not in SCALES:
             raise TableError(f"scale={scale!r}: give 'auto' (every column counts alike) or 'none' (as they are)")
-        self.raw = raw = data if isinstance(data, Raw) else read(data, header=header, budget=get_config().budget)
+        self.raw = raw = read(data, header=header)
         self.scale = scale
         asked = _Asked(
             self._known("columns", columns),
@@ -147,7 +147,7 @@ class Table(Source):
         table : Table
         """
         out = copy.copy(data) if isinstance(data, Table) else cls.__new__(cls)
-        out.raw = data.raw if isinstance(data, Table) else data if isinstance(data, Raw) else read(data)
+        out.raw = data.raw if isinstance(data, Table) else read(data)
         if missing := [name for name in known.columns if name not in out.raw.names]:
             near = difflib.get_close_matches(missing[0], out.raw.names, 1)
             hint = f" (is it {near[0]!r} here?)" if near else ""
@@ -237,6 +237,13 @@ class Table(Source):
         return "\n".join([*lines, *(f"  {c.name}: {c.kind}, {c.why or c.role}" for c in self.columns[:30])])
 
 
+def read(data: Any, header: bool | None = None) -> Any:
+    """The columns of a table as they come; Arrow is imported when it is needed."""
+    from unmix.table.read import read
+
+    return read(data, header=header)
+
+
 class _Asked:
     """What the user said about columns."""
 
@@ -257,7 +264,7 @@ class _Asked:
         if self.columns is not None and (both := [name for name in self.columns if name in [*drop, *self.roles]]):
             raise TableError(f"columns={both[0]!r} is also among drop, id, label or weights: name it once")
 
-    def column(self, seen: Seen, raw: Raw) -> Column:
+    def column(self, seen: Seen, raw: Any) -> Column:
         """What becomes of a column."""
         name, kind = seen.name, self.kinds.get(seen.name) or kind_of(seen)
         if name in self.roles:
