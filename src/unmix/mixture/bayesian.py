@@ -423,10 +423,7 @@ class BayesianGaussianMixture(GaussianBase):
         if gone:
             out.append(f"components {gone} have vanished: {len(U.counts) - len(gone)} hold the rows")
         if gone and self._drowned(U):
-            out.append(
-                f"the columns' variances are no larger than reg_covar={self.reg_covar:g}, which is added to them: "
-                "scale the columns or lower reg_covar"
-            )
+            out.append(f"the columns have no width beyond reg_covar={self.reg_covar:g}: scale them or lower reg_covar")
         return out + self._singular(U, "raise reg_covar or give a covariance_prior")
 
     def _drowned(self, U: Parts) -> bool:
