@@ -29,6 +29,7 @@ from unmix.engine.runners import Store
 from unmix.engine.sample import distinct
 from unmix.io import pack
 from unmix.testing import check_model
+from unmix.testing.ends import At
 
 Prototypes = skeleton.Prototypes
 
@@ -657,3 +658,19 @@ def test_distinct_rows_are_those_of_numpy_where_rounding_hides_a_column(kind):
         order = np.lexsort(x.T[::-1])
         np.testing.assert_array_equal(x[order], rows)
         np.testing.assert_array_equal(b.w[order], counts)
+
+
+def test_while_a_fit_runs_other_threads_ask_the_model_of_the_last_one():
+    X = np.random.default_rng(0).normal(size=(5000, 4))
+    model = unmix.KMeans(5, random_state=0).fit(X)
+    old, asked = model.predict(X[:50]), []
+
+    def ask():
+        thread = threading.Thread(target=lambda: asked.append(model.predict(X[:50])))
+        thread.start()
+        thread.join()
+        return False
+
+    model.set_params(n_clusters=7).set_callbacks(At(1, ask)).fit(X)
+    assert asked
+    np.testing.assert_array_equal(asked[0], old)

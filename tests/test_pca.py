@@ -338,3 +338,9 @@ def test_power_iterations_converge_as_fast_as_they_can():
         model = PCA(5, svd_solver="randomized", iterated_power=40, random_state=seed).fit(X)
         np.testing.assert_allclose(model.components_, exact.components_, atol=1e-11)
         assert model.n_iter_ == 42  # a pass for the random directions, one for the variances
+
+
+def test_parallel_analysis_of_weights_beyond_any_number_of_rows():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    model = PCA("parallel", random_state=0).fit(X, sample_weight=np.full(60, 1e30))
+    assert model.partial_fit(X[:30]).n_components_ == model.n_components_

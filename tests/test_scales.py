@@ -426,3 +426,18 @@ def test_one_huge_cell_anywhere_is_refused(cls, holes):
     X[33_334, 0] = np.nan if holes else 0.0
     with pytest.raises(ValueError, match=r"X reaches 1e\+200 in size"):
         cls().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (unmix.KernelKMeans(3, random_state=0), "gamma"),
+        (unmix.GaussianMixture(3, random_state=0), "lower reg_covar"),
+        (unmix.BayesianGaussianMixture(n_components=3, random_state=0), "lower reg_covar"),
+    ],
+)
+def test_parameters_in_the_units_of_x_are_named_where_they_drown_it(model, words):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60, 4)) + c for c in (0, 8, 16)]) * 2.0**-40
+    with pytest.warns(UserWarning, match=words):
+        model.fit(X)

@@ -563,7 +563,7 @@ def test_stages_that_are_none_are_refused(stages, message):
 def test_a_file_that_is_no_checkpoint(tmp_path):
     X = skewed()[0]
     (tmp_path / "state").write_text("x")
-    with unmix.config(checkpoint=tmp_path / "state"), pytest.raises(ValueError, match=r"checkpoint=.*remove the file"):
+    with unmix.config(checkpoint=tmp_path / "state"), pytest.raises(ValueError, match=r"checkpoint=.*name another"):
         Skewest().fit(X)
     with unmix.config(checkpoint=tmp_path), pytest.raises(ValueError, match="is a folder"):
         Skewest().fit(X)

@@ -325,7 +325,10 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
         """Empty clusters."""
         out = []
         if U.events.empty:
-            out.append(f"{U.events.empty} of {self.n_clusters} clusters are empty: there are too few different rows")
+            out.append(
+                f"{U.events.empty} of {self.n_clusters} clusters are empty: there are too few different rows, or the "
+                "kernel sees them as alike; scale the columns, or give a gamma that suits their distances"
+            )
         return out
 
     def publish(self, fit: Fit) -> None:

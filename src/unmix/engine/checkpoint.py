@@ -132,8 +132,8 @@ class Checkpoint:
             raise ValueError(f"checkpoint={str(self.path)!r} does not fit this run: {e}") from e
         except pack.PackError as e:  # an error of another kind is one of ours, not the file's
             raise ValueError(
-                f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): remove the file, "
-                "or name another"
+                f"checkpoint={str(self.path)!r} is not a checkpoint, or it is damaged ({e}): name another "
+                "file, or remove this one if it is a checkpoint of yours"
             ) from e
 
     def _starts(self, loop: Any, state: State) -> list[Start]:

@@ -16,7 +16,7 @@ import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -50,8 +50,11 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise damaged(path, e) from e
 
 
-def write(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value to a file in one step: afterwards there is either the whole new file or what was there before."""
+def write(path: str | os.PathLike[str], value: Any, check: Callable[[Path], None] | None = None) -> None:
+    """Write a value to a file in one step: afterwards there is either the whole new file or what was there before.
+
+    `check` may refuse the new one.
+    """
     arrays: list[np.ndarray] = []
     room = Room(math.inf)
     text = json.dumps(flatten(value, arrays, room, "value")).encode()
@@ -66,6 +69,8 @@ def write(path: str | os.PathLike[str], value: Any) -> None:
             for i, a in enumerate(arrays):
                 with z.open(f"{i}.npy", "w", force_zip64=True) as f:
                     np.lib.format.write_array(f, a, version=(1, 0), allow_pickle=False)
+        if check is not None:
+            check(part)
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)

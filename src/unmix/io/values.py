@@ -214,11 +214,12 @@ def find(name: Any, base: type, own: frozenset[str] = frozenset()) -> Any:
     if module not in own and not MODULE.fullmatch(module):
         raise PackError(f"it names {name!r}, which is not part of unmix: load it by `load` of its own class")
     try:
-        cls = importlib.import_module(module)
+        cls: Any = importlib.import_module(module)
         for part in qualname.split("."):
             cls = getattr(cls, part)
     except (ImportError, AttributeError) as e:
         raise PackError(f"it names {name!r}, which this version of unmix does not have") from e
-    if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise PackError(f"it names {name!r}, which is not a {base.__name__}")
+    kept = isinstance(cls, type) and issubclass(cls, base) and (base is not tuple or hasattr(cls, "_fields"))
+    if not kept or name_of(cls) != name:  # a module's own, not one that it only imports
+        raise PackError(f"it names {name!r}, which is not a {base.__name__} of ours")
     return cls

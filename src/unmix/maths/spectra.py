@@ -171,7 +171,7 @@ def parallel(values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, rng: 
         for i in range(PARALLEL_DRAWS):
             if free >= d:  # Bartlett's factor of a Wishart matrix: no n×d data are drawn
                 A = np.tril(rng.standard_normal((d, d)), -1)
-                A[np.diag_indices(d)] = np.sqrt(rng.chisquare(free - np.arange(d)))
+                A[np.diag_indices(d)] = np.sqrt(rng.chisquare(float(free) - np.arange(d)))
             else:
                 A = rng.standard_normal((d, free))
             A *= np.sqrt(left * (m / (m - t)))[:, None]  # what is left lies in m − t dimensions

@@ -422,7 +422,14 @@ class BayesianGaussianMixture(GaussianBase):
         out, gone = [], np.flatnonzero(U.counts < 1.0).tolist()
         if gone:
             out.append(f"components {gone} have vanished: {len(U.counts) - len(gone)} hold the rows")
+        if gone and self._drowned(U):
+            out.append(f"the columns have no width beyond reg_covar={self.reg_covar:g}: scale them or lower reg_covar")
         return out + self._singular(U, "raise reg_covar or give a covariance_prior")
+
+    def _drowned(self, U: Parts) -> bool:
+        """Whether variances are hardly more than `reg_covar`."""
+        every = np.diagonal(U.covariances, axis1=-2, axis2=-1) if is_matrix(self.covariance_type) else U.covariances
+        return bool(np.median(every) <= 2.0 * self.reg_covar)
 
     def publish(self, fit: Fit) -> None:
         """Set the posteriors, the priors and the bounds."""

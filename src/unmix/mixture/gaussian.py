@@ -357,8 +357,9 @@ class GaussianMixture(GaussianBase):
         thin = np.broadcast_to(narrowest <= 2.0 * self.reg_covar, len(U.weights)) & (U.events.floored == 0)
         if thin.any() and "covariances" not in self.fixed:
             out.append(
-                f"components {np.flatnonzero(thin).tolist()} have no width in some direction beyond reg_covar: a "
-                "constant column, equal rows, or fewer rows than columns; try fewer components or another "
+                f"components {np.flatnonzero(thin).tolist()} have no width in some direction beyond "
+                f"reg_covar={self.reg_covar:g}: a constant column, equal rows, fewer rows than columns, or numbers "
+                "that are small beside it; scale the columns or lower reg_covar, try fewer components or another "
                 "covariance_type"
             )
         return out

@@ -115,7 +115,6 @@ class Model(
             worker.given, worker.collect = given, collect or worker.collect
             worker.check(shape)
             settings, watch, first = get_config(), Callbacks(self, X), self._warm(worker)
-            self.__dict__.pop("_parts_", None)  # callbacks write results of the running fit to copies of the estimator
             with watch.watching(settings):
                 (done,) = fit_all([Job(worker, w, self._seed(), watch, *first)], source, settings)
             self._take(done)
@@ -200,26 +199,27 @@ class Model(
 
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
-        self.__dict__.pop("_parts_", None)  # as long as there are none, results are written
         self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
         self.publish(fit)
         for name, value in self.__dict__.items():
             if isinstance(value, np.ndarray) and name.endswith("_") and not name.startswith("_"):
                 self.__dict__[name] = tree.settle(value, fit.dtype)
-        self.__dict__.setdefault("_parts_", fit.U)
+        self._parts_ = fit.U
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
-        self._shape, self.n_features_in_ = shape, shape.d
-        self._finish(Fit(U, None, np.nan, np.nan, shape, [], "solved", "parameters given", stats, []))
-        self._online_ = stats, 1, 0.0
+        with AllOrNothing(self):
+            self._shape, self.n_features_in_ = shape, shape.d
+            self._finish(Fit(U, None, np.nan, np.nan, shape, [], "solved", "parameters given", stats, []))
+            self._online_ = stats, 1, 0.0
 
     def attributes_of(self, fit: Fit) -> dict[str, Any]:
         """The fitted attributes that this fit would give, for callbacks that ask for a model on the way."""
         shadow = copy.copy(self)
         shadow._shape = fit.shape
-        shadow._finish(fit)
+        with AllOrNothing(shadow):
+            shadow._finish(fit)
         return {k: v for k, v in shadow.__dict__.items() if k.endswith("_") or k == "_shape"}
 
     def _seed(self) -> int:
@@ -412,5 +412,6 @@ def fit_together(
     fits = fit_all(jobs, source, replace(get_config(), checkpoint=None))
     for model, done in zip(models, fits, strict=True):
         if done is not None:
-            model._take(done)
+            with AllOrNothing(model):
+                model._take(done)
     return fits

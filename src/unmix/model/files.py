@@ -57,7 +57,17 @@ class Files:
                 f"{cls.__name__} does not declare {unknown}, so no file can be checked for them: annotate them in the "
                 'class, as `labels_: Annotated[np.ndarray, Array("n", "i")]`'
             )
-        pack.write(path, {"format": FORMAT, "class": pack.name_of(cls), "params": params, "state": state})
+        value = {"format": FORMAT, "class": pack.name_of(cls), "params": params, "state": state}
+        pack.write(path, value, check=self._readable)
+
+    def _readable(self, part: os.PathLike[str]) -> None:
+        """Refuse to replace a file by one that could not be read again."""
+        try:
+            type(self).load(part)
+        except pack.PackError as e:
+            raise pack.PackError(
+                f"{type(self).__name__} cannot be saved: {e.__cause__ or e}; nothing was written"
+            ) from e
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
@@ -168,7 +178,9 @@ def check_shape(state: dict[str, Any]) -> None:
     shape, columns = state["_shape"], state.get("feature_names_in_")
     conform((shape, state["_dtype_"], state["n_features_in_"]), tuple[Shape, np.dtype, int], {}, "_shape")
     known = shape.dtype in (np.float32, np.float64) and state["_dtype_"] == shape.dtype
-    if not (known and shape.n >= 0 and shape.d == state["n_features_in_"] > 0 and 0 <= shape.weight < HEAVIEST):
+    power = 0 < shape.unit < np.inf and np.frexp(shape.unit)[0] == 0.5
+    sizes = shape.n >= 0 and shape.d == state["n_features_in_"] > 0 and 0 <= shape.counted < LONG
+    if not (known and sizes and power and 0 <= shape.weight < HEAVIEST):
         raise pack.PackError(f"there are no data of the shape {shape}")
     if "feature_names_in_" in state:
         named = isinstance(columns, np.ndarray) and columns.dtype == object and columns.shape == (shape.d,)

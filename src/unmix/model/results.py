@@ -16,7 +16,8 @@ class Results:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to write over what shows the parts of a fit: methods compute with those, which would not change."""
-        if name[-1] == "_" and "_parts_" in self.__dict__ and name in results(type(self)):  # type: ignore[arg-type]
+        state = self.__dict__
+        if name[-1:] == "_" and "_parts_" in state and "_writing" not in state and name in results(type(self)):  # type: ignore[arg-type]
             refuse(self, name, value)
         object.__setattr__(self, name, value)  # `super()` would cost small fits some percent
 
@@ -35,7 +36,8 @@ def results(cls: Any) -> frozenset[str]:
 
 def refuse(model: Any, name: str, value: Any) -> None:
     """Raise an AttributeError that says what to do instead of setting a result, unless to the numbers that it has."""
-    if name in vars(model) and np.array_equal(value, vars(model)[name]):
+    known = vars(model).get(name)
+    if isinstance(value, type(known)) and same(value, known):
         return
     first = [k for k in model.get_params(deep=False) if k == "init" or (k.endswith("_init") and k != "n_init")]
     ways = [f"fit from parts of your own ({', '.join(first)})"] if first else []
@@ -46,16 +48,28 @@ def refuse(model: Any, name: str, value: Any) -> None:
     )
 
 
+def same(a: Any, b: Any) -> bool:
+    """Whether two results are the same; NaN is like NaN."""
+    if isinstance(a, np.ndarray) and a.dtype.kind == "f":
+        return np.array_equal(a, b, equal_nan=True)
+    return np.array_equal(a, b)
+
+
 class AllOrNothing:
-    """Inside it an estimator changes; an exception puts it back as it was."""
+    """Inside it an estimator changes, and results may be written; an exception puts it back as it was.
+
+    Until there are new parts it computes with the old ones: other threads may go on asking it.
+    """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def __enter__(self) -> None:
         self.before = copy.copy(self.estimator.__dict__)
+        self.estimator.__dict__["_writing"] = True  # which copies inherit, to which callbacks write
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.estimator.__dict__.pop("_writing", None)
         if kind is not None:
             callbacks = {k: v for k, v in self.estimator.__dict__.items() if k.startswith(("_skl_", "_callback"))}
             self.estimator.__dict__.clear()
