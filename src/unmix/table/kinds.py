@@ -21,7 +21,6 @@ text         any other text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ KINDS = (*USABLE, "date", "identifier", "text")  # what a user may call a column
 LEVELS = 50  # different values of a text that are categories; more, up to MOST_LEVELS, if rows are many
 MOST_LEVELS = 100
 ROWS_PER_LEVEL = 3  # at least, or a text is no category
+PIECE_ROWS = 1 << 16
 COUNTED = 10_000  # different values that are counted one by one
 WORDS = 6  # in an identifier, at most, on average
 DISPERSION = 4.0  # variance of a count over its mean, at most
@@ -88,11 +88,12 @@ class Column(NamedTuple):
     seen: Seen
 
 
-def look(batches: Iterable[Any], schema: Any) -> list[Seen]:
-    """What one pass over record batches sees of each column."""
-    seen = [Seen(name, type_, levels={}) for name, type_ in zip(schema.names, schema.types, strict=True)]
-    for batch in batches:
-        seen = [_more(one, column) for one, column in zip(seen, batch.columns, strict=True)]
+def look(raw: Any) -> list[Seen]:
+    """What one pass sees of each column; in pieces by number of rows, so that the bits do not depend on the file."""
+    seen = [Seen(name, type_, levels={}) for name, type_ in zip(raw.schema.names, raw.schema.types, strict=True)]
+    for start in range(0, raw.n, PIECE_ROWS):
+        piece = raw.slice(start, min(start + PIECE_ROWS, raw.n))
+        seen = [_more(one, column) for one, column in zip(seen, piece.columns, strict=True)]
     return seen
 
 
@@ -131,7 +132,7 @@ def _numbers(seen: Seen, x: np.ndarray) -> Seen:
     levels = seen.levels
     if levels is not None:
         values, counts = np.unique(x, return_counts=True)
-        levels = _merged(levels, dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        levels = _merged(levels, values.tolist(), counts.tolist())
     return seen._replace(
         low=float(x.min()) if seen.low is None else min(seen.low, float(x.min())),
         high=float(x.max()) if seen.high is None else max(seen.high, float(x.max())),
@@ -152,16 +153,18 @@ def _texts(seen: Seen, column: Any) -> Seen:
     levels = seen.levels
     if levels is not None:
         counts = pc.value_counts(text.drop_null())
-        levels = _merged(levels, {c["values"].as_py(): c["counts"].as_py() for c in counts[: COUNTED + 1]})
+        levels = _merged(levels, counts.field(0).to_pylist(), counts.field(1).to_pylist())
     words = pc.sum(pc.count_substring(text, " ")).as_py() or 0
     first = text.drop_null()[0].as_py() if seen.first is None else seen.first
     return seen._replace(levels=levels, words=seen.words + words, first=first)
 
 
-def _merged(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int] | None:
+def _merged(levels: dict[Any, int], values: list[Any], counts: list[int]) -> dict[Any, int] | None:
     """Counts of values together; None where they have become too many."""
-    out = {**a}
-    for value, count in b.items():
+    if len(values) > COUNTED:
+        return None
+    out = {**levels}
+    for value, count in zip(values, counts, strict=True):
         out[value] = out.get(value, 0) + count
     return out if len(out) <= COUNTED else None
 

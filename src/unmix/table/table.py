@@ -39,8 +39,8 @@ class Table(Source):
     Parameters
     ----------
     data : data frame, path, Arrow table or stream, or dict of columns
-        pandas, polars and whatever narwhals knows, lazy or not; a DuckDB relation, so any SQL query; the path of a CSV or
-        TSV file of any dialect, Parquet, Feather, Excel, JSON lines, ARFF, `.npy`; "-" is the standard input.
+        pandas, polars and whatever narwhals knows, lazy or not; a DuckDB relation, so any SQL query; the path of a CSV
+        or TSV file of any dialect, Parquet, Feather, Excel, JSON lines, ARFF, `.npy`; "-" is the standard input.
     columns : list of str, optional
         The columns to use; by default all that can be. One that is named but cannot be used is an error.
     drop : list of str, optional
@@ -72,7 +72,8 @@ class Table(Source):
     Examples
     --------
     >>> import unmix
-    >>> table = unmix.Table({"who": ["ann", "bob", "cid", "dan"], "age": [31, 45, None, 28], "sex": ["f", "m", "m", "m"]})
+    >>> who, age, sex = ["ann", "bob", "cid", "dan"], [31, 45, None, 28], ["f", "m", "m", "m"]
+    >>> table = unmix.Table({"who": who, "age": age, "sex": sex})
     >>> [(c.name, c.kind, c.role) for c in table.columns]
     [('who', 'identifier', 'id'), ('age', 'integer', 'used'), ('sex', 'category', 'used')]
     >>> table.names
@@ -108,7 +109,7 @@ class Table(Source):
             self._known("weights", weights) or [],
             {self._known("kinds", name)[0]: kind for name, kind in (kinds or {}).items()},  # type: ignore[index]
         )
-        self.columns = [asked.column(seen, raw) for seen in look(raw.batches(), raw.schema)]
+        self.columns = [asked.column(seen, raw) for seen in look(raw)]
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
         if not self.recipe.uses:
             raise TableError(f"no column can be used: {'; '.join(left_out(self.columns))}")
@@ -172,7 +173,7 @@ class Table(Source):
         """
         out = cls.__new__(cls)
         out.raw, out.scale, out.notes = read(data), "none", []
-        out.columns = [insisted(seen) for seen in look(out.raw.batches(), out.raw.schema)]
+        out.columns = [insisted(seen) for seen in look(out.raw)]
         out._settle(recipe(out.columns, "given"))
         return out
 
