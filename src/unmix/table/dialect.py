@@ -32,7 +32,7 @@ class Dialect:
 
     separator: str
     quote: str = '"'
-    escape: str | bool = False
+    escape: str = ""
     lines: int = 0  # before the rows: a preamble, comments, the header
     skip: int = 0  # the bytes of these
     names: tuple[str, ...] | None = None
@@ -87,16 +87,16 @@ def score(rows: list[list[str]]) -> tuple[float, float, int]:
     return often / max(1, len(body)), sum(map(known, cells)) / max(1, len(cells)), width
 
 
-def quoting(lines: list[str]) -> tuple[str, str | bool]:
+def quoting(lines: list[str]) -> tuple[str, str]:
     """The quotation mark, and what escapes it inside."""
     text = "".join(lines)
     single = len(re.findall(r"(?:^|[,;\t|])'[^'\r\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
     double = len(re.findall(r'(?:^|[,;\t|])"', text, re.MULTILINE))
     quote = "'" if single > double else '"'
-    return quote, "\\" if re.search(rf"\\{quote}(?![,;\t|\r\n])", text) else False
+    return quote, "\\" if re.search(rf"\\{quote}(?![,;\t|\r\n])", text) else ""
 
 
-def choose(lines: list[str], path: str, quote: str, escape: str | bool) -> Dialect:
+def choose(lines: list[str], path: str, quote: str, escape: str) -> Dialect:
     """The separator that cuts the most lines alike into the most cells of a known kind."""
     extension = re.sub(r"\.(gz|bz2|zst|xz|zip)$", "", path.lower()).rpartition(".")[2]
     best, found = (0.0, False, 0), Dialect(NONE, quote, escape)
@@ -145,11 +145,13 @@ def sniff(head: bytes, complete: bool, path: str, header: bool | None) -> Dialec
     above = cut(comment[-1:], found)[0] if comment else []
     rows = rows[first:]
     if header is None and above and len(above[0]) == width > 1 and not is_header(rows, width, path)[0]:
-        names, taken = above[0], first
+        names: list[str] | None = above[0]
+        taken = first
         notes.append("the names of the columns are taken from the comment line above them")
     else:
         headed, note = (header, "") if header is not None else is_header(rows, width, path)
-        names, taken = (rows[0] if rows else []) if headed else None, first + headed
+        names = (rows[0] if rows else []) if headed else None
+        taken = first + headed
         notes += [note] * bool(note)
     passed = ends[taken - 1] if taken and ends else 0
     prefix = "".join(every[: top + bool(told) + passed])

@@ -91,7 +91,8 @@ def storage(column: Any) -> Any:
 def made(name: str, t: Any, position: int, get: Callable[[Any], Any]) -> Field:
     """A column with the type that it has in a table, and how to get there."""
     is_ = pa.types
-    to, how = t, same
+    to: Any = t
+    how: Callable[[Any], Any] = same
     if is_.is_dictionary(t):
         value = made("", t.value_type, 0, same).type
         if is_.is_string(value):

@@ -171,6 +171,7 @@ class Store:
     def __init__(self, limit: float) -> None:
         self.limit, self.held, self.size, self.n = limit, [], 0, 0  # type: ignore[var-annotated]
         self.folder: str | None = None
+        self.schema: Any = None
         self.sink: Any = None
         self.writer: Any = None
 
@@ -188,14 +189,17 @@ class Store:
     def _spill(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="unmix-")
         self.sink = pa.OSFile(str(Path(self.folder, "table.arrow")), "wb")
-        self.writer = pa.ipc.new_file(self.sink, self.held[0].schema)
+        # A file of batches takes one dictionary a column, and the next batch may have another: values are written.
+        kinds = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in self.held[0].schema]
+        self.schema = pa.schema(kinds)
+        self.writer = pa.ipc.new_file(self.sink, self.schema)
         held, self.held = self.held, []
         for batch in held:
             self._write(batch)
 
     def _write(self, batch: Any) -> None:
         try:
-            self.writer.write_batch(batch)
+            self.writer.write_batch(batch.cast(self.schema) if batch.schema != self.schema else batch)
         except OSError as e:
             raise self._full(e) from e
 
@@ -226,7 +230,7 @@ class Store:
     def done(self, schema: Any) -> Memory | IpcFile:
         """What was taken."""
         if self.writer is None:
-            return Memory(pa.Table.from_batches(self.held, schema))
+            return Memory(pa.Table.from_batches(self.held, schema).unify_dictionaries())
         try:
             self._close()
         except OSError as e:

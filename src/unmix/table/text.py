@@ -21,9 +21,9 @@ import pyarrow.csv as csv
 from unmix.engine.config import get_config
 from unmix.table.dialect import NONE, Dialect, sniff
 from unmix.table.errors import TableError
+from unmix.table.outcome import again, fits, told
 from unmix.table.store import Store
 from unmix.table.streams import Stream, Text, western
-from unmix.table.outcome import again, fits, told
 from unmix.table.values import MISSING, Plan, Tally, convert, plan_column
 
 BLOCK, LONGEST = 4 << 20, 256 << 20  # bytes that are parsed at a time; a row that is longer has a quote that is open
@@ -60,7 +60,7 @@ def parse(stream: Any, dialect: Dialect, ragged: Callable[[Any], str], block: in
         csv.ParseOptions(
             delimiter="\t" if dialect.squeeze else dialect.separator,
             quote_char=dialect.quote or False,
-            escape_char=dialect.escape,
+            escape_char=dialect.escape or False,
             newlines_in_values=True,
             invalid_row_handler=ragged,
         ),
@@ -89,11 +89,11 @@ def plans_of(columns: list[Any], separator: str) -> list[Plan]:
     """How to read each column. The decimal mark of the file settles it where a column fits both."""
     marks = []
     for cells in columns:
-        commas = pc.any(pc.match_substring_regex(cells, r"\d,\d")).as_py()
-        points = pc.any(pc.match_substring_regex(cells, r"^[+-]?\d*\.\d+$")).as_py()
-        if commas or points:  # under the other mark this column would be none of numbers
+        if pc.any(pc.match_substring_regex(cells, r"\d,\d")).as_py():
             fits = plan_column(cells, ".", False), plan_column(cells, ",", False)
-            marks += [p.point for p in fits[:1] if p.kind == "number" and fits[0].point == fits[1].point]
+            marks += [fits[0].point] * (fits[0].kind == "number" and fits[0].point == fits[1].point)
+        elif pc.any(pc.match_substring_regex(cells, r"^[+-]?(?:0?|\d*)\.(?:\d|\d\d|\d{4,})$")).as_py():
+            marks.append(".")  # no thousands
     comma, point = marks.count(","), marks.count(".")
     mark = "," if comma > point or (comma == point == 0 and separator == ";") else "."
     return [plan_column(cells, mark, mark == ",") for cells in columns]
@@ -153,8 +153,8 @@ class TextTable:
         self.dialect = sniff(head, len(head) < 1 << 20, self.text.name, self.header)
         return self.rows()
 
-    def rows(self) -> Columns:
-        """Read the rows in the layout that was found."""
+    def rows(self, fixed: dict[int, Plan] | None = None) -> Columns:
+        """Read the rows in the layout that was found; columns in `fixed` as it says."""
         text, dialect = self.text, self.dialect
         text = replace(text, squeeze=dialect.squeeze)
         if dialect.squeeze:
@@ -165,6 +165,8 @@ class TextTable:
         if not any(len(c) for c in columns):
             self._nothing()
         plans = plans_of(columns, dialect.separator)
+        for j, plan in (fixed or {}).items():
+            plans[j] = plan
         for attempt in range(PASSES):
             store, tallies = self._pass(plans)
             wrong = [j for j, (p, t) in enumerate(zip(plans, tallies, strict=True)) if not fits(p, t)]
@@ -240,8 +242,8 @@ class TextTable:
             return self._too_ragged(None)
         if "straddling" in str(e) or "sync" in str(e) or "truncated" in str(e).lower():
             return TableError(
-                f"{self.text.name}: a quotation mark near line {self._line(rows)} is not closed, so the rest of the file "
-                "would be one value: repair that line"
+                f"{self.text.name}: a quotation mark near line {self._line(rows)} is not closed, so the rest of the "
+                "file would be one value: repair that line"
             )
         return TableError(f"{self.text.name} cannot be read after line {self._line(rows)} ({str(e)[:150]})")
 
@@ -281,8 +283,8 @@ class TextTable:
 
     def _open_quote(self, lines: int) -> TableError:
         return TableError(
-            f"{self.text.name}: a quotation mark {lines} lines before the end is not closed, so what follows it would be "
-            "one value: repair that line"
+            f"{self.text.name}: a quotation mark {lines} lines before the end is not closed, so what follows it would "
+            "be one value: repair that line"
         )
 
     def _layout(self, plans: list[Plan]) -> list[str]:
