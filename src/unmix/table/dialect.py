@@ -38,11 +38,7 @@ class Dialect:
     names: tuple[str, ...] | None = None
     width: int = 1
     notes: tuple[str, ...] = ()
-
-    @property
-    def squeeze(self) -> bool:
-        """Whether runs of blanks separate."""
-        return self.separator == " "
+    squeeze: bool = False  # runs of blanks separate
 
 
 def known(cell: str) -> bool:
@@ -81,7 +77,7 @@ def cut(lines: list[str], dialect: Dialect) -> tuple[list[list[str]], list[int]]
 
 def score(rows: list[list[str]]) -> tuple[float, float, int]:
     """How well a separator fits: the share of rows that it cuts alike, that of known cells, and the width."""
-    body = rows[min(PREAMBLE, len(rows) // 2) :]
+    body = rows[min(PREAMBLE, len(rows) // 2) :] if len(rows) > 12 else rows
     width, often = Counter(map(len, body)).most_common(1)[0] if body else (1, 0)
     cells = [c for row in body if len(row) == width for c in row][:CELLS]
     return often / max(1, len(body)), sum(map(known, cells)) / max(1, len(cells)), width
@@ -101,7 +97,7 @@ def choose(lines: list[str], path: str, quote: str, escape: str) -> Dialect:
     extension = re.sub(r"\.(gz|bz2|zst|xz|zip)$", "", path.lower()).rpartition(".")[2]
     best, found = (0.0, False, 0), Dialect(NONE, quote, escape)
     for rank, separator in enumerate(SEPARATORS):
-        tried = Dialect(separator, quote, escape)
+        tried = Dialect(separator, quote, escape, squeeze=separator == " " and quote not in "".join(lines))
         rows, _ = cut(lines, tried)
         alike, share, width = score(rows)
         headed = bool(rows) and len(rows[0]) == width
@@ -185,11 +181,20 @@ def fitted(names: list[str], width: int, trailing: bool, notes: list[str]) -> li
     return names[:width] if len(names) == width + 1 and not names[-1] else names
 
 
+def counts_on(first: list[str], numbers: int, body: list[list[str]]) -> bool:
+    """Whether the numbers in the first row are names: years one after the other, or positions from 0 above fractions."""
+    counted = [int(c) for c in first if re.fullmatch(r"\d{1,5}", c)]
+    if len(counted) < max(2, numbers) or any(b - a != 1 for a, b in pairwise(counted)):
+        return False
+    positions = counted == list(range(len(first))) and any("." in c or "," in c for row in body for c in row)
+    return 1800 <= counted[0] <= 2100 or (positions and len(first) > 2)
+
+
 def is_header(rows: list[list[str]], width: int, path: str) -> tuple[bool, str]:
     """Whether the first row names the columns, and what to say about it.
 
     It does where it has words above numbers or dates, and does not where it has numbers there. Numbers that count on by
-    one (years, positions) are names, too. Where all is text, it does if none of its cells comes again below.
+    one (years, or positions from 0 above fractions) are names, too. Where all is text, it does if none of its cells comes again below.
     """
     if not rows:
         return False, ""
@@ -206,8 +211,7 @@ def is_header(rows: list[list[str]], width: int, path: str) -> tuple[bool, str]:
         else:
             again += first[j] in below
     data = "the first line is taken for data, not for names (--header changes that)"
-    counted = [int(c) for c in first if re.fullmatch(r"\d{1,4}", c)]
-    if numbers and not (len(counted) >= max(2, numbers) and all(b - a == 1 for a, b in pairwise(counted))):
+    if numbers and not counts_on([c for c in first if c], numbers, body):
         return (True, "") if words > numbers else (False, data)
     if words or numbers:
         return True, ""

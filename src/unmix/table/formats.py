@@ -22,7 +22,7 @@ from unmix.table.plain import Field, same, unique
 from unmix.table.records import json_text, looks_like_json
 from unmix.table.sheets import excel
 from unmix.table.store import IpcFile, Memory, ParquetFiles
-from unmix.table.streams import Text, opened
+from unmix.table.streams import NotUtf8, Text, opened, western
 from unmix.table.text import Columns, TextTable
 from unmix.table.values import Plan
 
@@ -55,12 +55,21 @@ def from_path(path: str, name: str, header: bool | None, limit: float, tell: Tel
     if kind == "excel" or head.startswith(OLE):
         return excel(path, name, header)
     text = opened(path, name)
+    try:
+        return of_kind(text, header, limit, tell)
+    except NotUtf8:
+        with text.raw() as f:
+            return of_kind(western(text, f.read(1 << 20)), header, limit, tell)
+
+
+def of_kind(text: Text, header: bool | None, limit: float, tell: Tell) -> Found:
+    """The table in a text file: JSON, ARFF, or anything with separators."""
     beginning = text.head()
     if looks_like_json(beginning):
         return json_text(text, limit, tell)
     if re.match(rb"(?:\s|%[^\n]*\n)*@relation\b", beginning[: 1 << 16], re.IGNORECASE):
         return arff(text, beginning, limit, tell)
-    return of_text(TextTable(text, header, limit, tell).read(), [path])
+    return of_text(TextTable(text, header, limit, tell).read(), [text.path])
 
 
 def zipped(path: str) -> str:

@@ -18,7 +18,7 @@ MISSING = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "<NA>", "#N/A"),
     *("#NA", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
 )
-ODD = ("?", "-", "--", "---", ".", "..", "missing", "Missing", "MISSING", "n.a.", "N.A.", "n.a", "NA.", "nil")
+ODD = ("?", "-", "--", "---", ".", "..", "missing", "Missing", "MISSING", "n.a.", "N.A.", "n.a")
 WORDS_SHARE, WORDS_KINDS = 0.1, 10  # words in a column of numbers: at most this share of it, and so many different ones
 EXACT = 2.0**53  # whole numbers up to here are exact in float64
 
@@ -202,7 +202,7 @@ def plan_column(cells: Any, point: str, european: bool) -> Plan:
         cells = trimmed(cells).drop_null()
     seen = pc.is_in(cells, pa.array(ODD, cells.type))
     odd = tuple(pc.unique(cells.filter(seen)).to_pylist())
-    cells = cells.filter(pc.invert(seen))
+    every, cells = cells, cells.filter(pc.invert(seen))
     if not len(cells):
         return Plan("text" if len(odd) > 1 else "empty", trim=trim)  # + and - alone are signs, not holes
     if pc.all(pc.match_substring_regex(pc.utf8_lower(cells), "^(?:true|false)$")).as_py():
@@ -211,7 +211,8 @@ def plan_column(cells: Any, point: str, european: bool) -> Plan:
     if found is not None:
         return replace(found, trim=trim)
     symbols = not pc.any(pc.match_substring_regex(cells, r"[\pL\pN]")).as_py()
-    return Plan("text", odd=() if symbols else odd, trim=trim)
+    often = tuple(w for w in odd if len(w) < 3 or pc.sum(pc.equal(every, w)).as_py() > 1)  # once, it is a word like others
+    return Plan("text", odd=() if symbols else often, trim=trim)
 
 
 def plan_numbers(cells: Any, point: str) -> Plan | None:
