@@ -8,11 +8,15 @@ import io
 import json
 import os
 import pickle
+import resource
 import shutil
+import signal
 import sys
 import zipfile
 from pathlib import Path
 
+import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,10 +24,9 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import unmix
 from unmix.table.read import TableError, read
 
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -179,7 +182,12 @@ def test_numbers_as_people_write_them(how, tmp_path):
 
 
 def test_codes_stay_text(tmp_path):
-    for cells in (["00123", "04567", "90210"], ["+4915112345678", "+4915112345679"], ["2020-1", "x7"], ["0x1F", "0x2A"]):
+    for cells in (
+        ["00123", "04567", "90210"],
+        ["+4915112345678", "+4915112345679"],
+        ["2020-1", "x7"],
+        ["0x1F", "0x2A"],
+    ):
         raw, got = column(tmp_path, cells)
         assert got == cells
         assert kinds(raw)["x"] == "string"
@@ -248,7 +256,10 @@ def test_dates_are_told_by_their_values(tmp_path):
     assert any("could be day/month or month/day: taken for month/day" in n for n in raw.notes)
     assert column(tmp_path, ["01.02.2021", "03.04.2021"])[1][0] == dt.datetime(2021, 2, 1)
     _, got = column(tmp_path, ["2020-01-01T10:00:00.250Z", "2020-01-01T10:00:00+02:00"])
-    assert [t.replace(tzinfo=None) for t in got] == [dt.datetime(2020, 1, 1, 10, 0, 0, 250_000), dt.datetime(2020, 1, 1, 8)]
+    assert [t.replace(tzinfo=None) for t in got] == [
+        dt.datetime(2020, 1, 1, 10, 0, 0, 250_000),
+        dt.datetime(2020, 1, 1, 8),
+    ]
     assert column(tmp_path, ["25/12/2020", "12/25/2020"])[1] == ["25/12/2020", "12/25/2020"]
 
 
@@ -340,9 +351,6 @@ def test_ragged_rows(tmp_path):
 
 
 def test_frames_and_queries(people):
-    import duckdb
-    import narwhals as nw
-
     polars = pl.from_pandas(people)
     table = pa.Table.from_pandas(people)
     relation = duckdb.sql("select * from people where visits >= 0")
@@ -377,7 +385,9 @@ def test_frames_with_columns_of_every_type():
     wanted = ["double", "dictionary<values=string, indices=int32, ordered=0>", "string", "double", "double", "double"]
     assert [str(t) for t in raw.schema.types] == [*wanted, "string", "string", "string", "null"]
     assert "place.lat" in raw.names
-    assert raw.slice(0, 1, ["for", "place.lon", "time"]).to_pylist() == [{"for": 90.0, "place.lon": 2.5, "time": "01:00:00"}]
+    assert raw.slice(0, 1, ["for", "place.lon", "time"]).to_pylist() == [
+        {"for": 90.0, "place.lon": 2.5, "time": "01:00:00"}
+    ]
     frame = pd.DataFrame([[1, "x"], ["y", 2.5]], columns=["a", "a"])
     raw = read(frame)
     assert raw.names == ["a", "a (2)"]
@@ -460,7 +470,12 @@ overcast,70,2,b
 """
     raw = read(put(tmp_path, text, "t.arff"))
     assert raw.names == ["the outlook", "temperature", "grade", "note"]
-    assert raw.slice(0, 3).to_pylist()[1] == {"the outlook": "very rainy", "temperature": None, "grade": "0", "note": None}
+    assert raw.slice(0, 3).to_pylist()[1] == {
+        "the outlook": "very rainy",
+        "temperature": None,
+        "grade": "0",
+        "note": None,
+    }
     column = raw.slice(0, 3).column(0).chunk(0)
     assert column.dictionary.to_pylist() == ["sunny", "very rainy", "overcast"]
     with pytest.raises(TableError, match="sparse ARFF"):
@@ -473,8 +488,13 @@ def test_numpy_files(tmp_path):
     raw = read(tmp_path / "x.npy")
     assert (raw.names, raw.headed) == (["column 1", "column 2", "column 3"], False)
     np.testing.assert_array_equal(frame_of(raw).to_numpy(), x)
-    np.save(tmp_path / "s.npy", np.array([(1, 2.5, "a"), (3, 4.5, "b")], dtype=[("i", ">i4"), ("f", "f4"), ("s", "U3")]))
-    assert read(tmp_path / "s.npy").slice(0, 2).to_pylist() == [{"i": 1, "f": 2.5, "s": "a"}, {"i": 3, "f": 4.5, "s": "b"}]
+    np.save(
+        tmp_path / "s.npy", np.array([(1, 2.5, "a"), (3, 4.5, "b")], dtype=[("i", ">i4"), ("f", "f4"), ("s", "U3")])
+    )
+    assert read(tmp_path / "s.npy").slice(0, 2).to_pylist() == [
+        {"i": 1, "f": 2.5, "s": "a"},
+        {"i": 3, "f": 4.5, "s": "b"},
+    ]
     np.savez(tmp_path / "z.npz", X=x, y=np.arange(40), names=np.array(["a", "b", "c"]), other=np.arange(7))
     raw = read(tmp_path / "z.npz")
     assert raw.names == ["a", "b", "c", "y"]
@@ -499,28 +519,24 @@ def test_larger_than_memory_goes_to_a_file_that_vanishes(people, tmp_path, monke
     assert raw.slice(100_000, 100_003).to_pylist() == read(tmp_path / "t.csv").slice(100_000, 100_003).to_pylist()
     assert kinds(raw)["visits"] == "int64"
     assert sum(len(b) for b in raw.batches(["visits"])) == len(long)
-    import duckdb
-
+    del raw
+    assert os.listdir(tmp_path / "spool") == []
     query = read(duckdb.sql("select *, city::enum('Köln', 'São Paulo', 'Zürich') as c from long"), budget=1 << 20)
     assert not query.in_memory
     same(read(query.slice(0, 60, list(people.columns))), people)
-    del raw, query
+    del query
     assert os.listdir(tmp_path / "spool") == []
 
 
 def test_a_full_disk_is_one_sentence_and_nothing_is_left(people, tmp_path, monkeypatch):
-    import resource
-
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spool"))
     (tmp_path / "spool").mkdir()
     pd.concat([people] * 3000).to_csv(tmp_path / "t.csv", index=False)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    import signal
-
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
     try:
-        with pytest.raises(TableError, match="the disk is full: .* set TMPDIR"):
+        with pytest.raises(TableError, match=r"the disk is full: .* set TMPDIR"):
             read(tmp_path / "t.csv", budget=1 << 20)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -590,7 +606,7 @@ def test_bad_files_are_one_sentence(what, tmp_path):
 
 def test_files_that_are_not_there(tmp_path):
     put(tmp_path, "a,b\n1,2\n", "customers.csv")
-    with pytest.raises(FileNotFoundError, match="did you mean 'customers.csv'"):
+    with pytest.raises(FileNotFoundError, match=r"did you mean 'customers\.csv'"):
         read(tmp_path / "custmers.csv")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         read(tmp_path / "nowhere" / "customers.csv")
@@ -611,10 +627,12 @@ def test_ten_thousand_columns(tmp_path):
     names = ",".join(f"c{j}" for j in range(10_000))
     raw = read(put(tmp_path, names + "\n" + "\n".join(",".join(map(str, row)) for row in x)))
     assert (raw.n, len(raw.names)) == (12, 10_000)
-    np.testing.assert_array_equal(frame_of(raw).to_numpy(), x)
+    np.testing.assert_array_equal(np.column_stack([c.to_numpy() for c in raw.slice(0, 12).columns]), x)
 
 
-NAMES = st.lists(st.text("abcdefghij_ äß", min_size=1, max_size=8).map(str.strip).filter(bool), min_size=2, max_size=5, unique=True)
+NAMES = st.lists(
+    st.text("abcdefghij_ äß", min_size=1, max_size=8).map(str.strip).filter(bool), min_size=2, max_size=5, unique=True
+)
 WORDS = st.text("abcdefg XYZäß,;|\t\"'", max_size=12).map(str.strip)
 SIMPLE = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -631,7 +649,9 @@ def tables(draw):
             "float": st.floats(-1e9, 1e9).map(lambda v: round(v, 3) + 0.0),
             "int": st.integers(-(10**9), 10**9),
             "text": WORDS.filter(lambda w: any(c.isalpha() for c in w)).map(lambda w: "w" + w),
-            "date": st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2069, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+            "date": st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2069, 1, 1)).map(
+                lambda t: t.replace(microsecond=0)
+            ),
             "bool": st.booleans(),
         }[kind]
         columns[name] = draw(st.lists(value, min_size=n, max_size=n))
@@ -655,6 +675,7 @@ def test_random_frames_in_random_dialects(tmp_path_factory, drawn):
     same(read(path), frame)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tables(), st.randoms(use_true_random=False), st.integers(1, 12))
 def test_mutated_files_give_an_answer_or_a_sentence(tmp_path_factory, drawn, random, changes):
@@ -667,7 +688,9 @@ def test_mutated_files_give_an_answer_or_a_sentence(tmp_path_factory, drawn, ran
         elif how == 1:
             del data[at : at + random.randrange(20)]
         elif how == 2:
-            data[at:at] = random.choice([b'"', b"\n", b"\r", b"\0", b",,", b";", b"\xff\xfe", b"'", b"\\", b"#", b"\x1f\x8b"])
+            data[at:at] = random.choice(
+                [b'"', b"\n", b"\r", b"\0", b",,", b";", b"\xff\xfe", b"'", b"\\", b"#", b"\x1f\x8b"]
+            )
         else:
             data[at:at] = data[: random.randrange(60)]
     path = tmp_path_factory.mktemp("t") / "t.csv"
@@ -699,7 +722,7 @@ def test_shared_tables_with_holes(name):
 def test_shared_table_of_letters():
     from scipy.io import arff
 
-    text = gzip.open(DATA / "letter" / "letter.arff.gz", "rt").read()
+    text = gzip.decompress((DATA / "letter" / "letter.arff.gz").read_bytes()).decode()
     truth = pd.DataFrame(arff.loadarff(io.StringIO(text))[0])
     got = frame_of(read(DATA / "letter" / "letter.arff.gz"))
     np.testing.assert_array_equal(got.iloc[:, :-1].to_numpy(float), truth.iloc[:, :-1].to_numpy(float))

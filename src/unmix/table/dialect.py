@@ -182,7 +182,7 @@ def fitted(names: list[str], width: int, trailing: bool, notes: list[str]) -> li
 
 
 def counts_on(first: list[str], numbers: int, body: list[list[str]]) -> bool:
-    """Whether the numbers in the first row are names: years one after the other, or positions from 0 above fractions."""
+    """Whether the numbers in the first row are names: years in a row, or positions from 0 above fractions."""
     counted = [int(c) for c in first if re.fullmatch(r"\d{1,5}", c)]
     if len(counted) < max(2, numbers) or any(b - a != 1 for a, b in pairwise(counted)):
         return False
@@ -194,7 +194,8 @@ def is_header(rows: list[list[str]], width: int, path: str) -> tuple[bool, str]:
     """Whether the first row names the columns, and what to say about it.
 
     It does where it has words above numbers or dates, and does not where it has numbers there. Numbers that count on by
-    one (years, or positions from 0 above fractions) are names, too. Where all is text, it does if none of its cells comes again below.
+    one (years, or positions from 0 above fractions) are names, too. Where all is text, it does if none of its cells
+    comes again below.
     """
     if not rows:
         return False, ""

@@ -70,9 +70,10 @@ class Raw:
         """
         fields = self._chosen(columns)
         positions = sorted({f.position for f in fields})
+        at = {p: i for i, p in enumerate(positions)}
         schema = pa.schema([(f.name, f.type) for f in fields])
         for batch in self._kept.batches(positions):
-            arrays = [f.of(batch.column(positions.index(f.position))) for f in fields]
+            arrays = [f.of(batch.column(at[f.position])) for f in fields]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def slice(self, start: int, stop: int, columns: list[str] | None = None) -> pa.Table:
@@ -80,8 +81,9 @@ class Raw:
         start, stop, _ = slice(start, stop).indices(self.n)
         fields = self._chosen(columns)
         positions = sorted({f.position for f in fields})
+        at = {p: i for i, p in enumerate(positions)}
         table = self._kept.take(start, max(start, stop), positions)
-        arrays = [f.of(table.column(positions.index(f.position))) for f in fields]
+        arrays = [f.of(table.column(at[f.position])) for f in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema([(f.name, f.type) for f in fields]))
 
     def close(self) -> None:

@@ -61,7 +61,10 @@ def parse(stream: Any, dialect: Dialect, ragged: Callable[[Any], str], block: in
             invalid_row_handler=ragged,
         ),
         csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), null_values=MISSING, strings_can_be_null=True, check_utf8=False
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=MISSING,
+            strings_can_be_null=True,
+            check_utf8=False,
         ),
     )
 
@@ -171,6 +174,8 @@ class TextTable:
         name, d = self.text.name, self.dialect
         if self.ragged.count:
             raise self._too_ragged(self.ragged.count)
+        if d.names and any("\n" in n for n in d.names):
+            raise TableError(f"{name}: a quotation mark in its first line is not closed: repair that line")
         if d.names is None:
             raise TableError(f"{name} holds no row that can be read: give a table with a row for each case")
         shown = ", ".join(d.names[:5]) + (" …" if len(d.names) > 5 else "")

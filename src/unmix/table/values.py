@@ -197,6 +197,10 @@ def dates(cells: Any, formats: tuple[str, ...], to: Any) -> Any:
 def plan_column(cells: Any, point: str, european: bool) -> Plan:
     """How to read a column, told from a sample of its cells (standard words for missing are null already)."""
     cells = cells.drop_null()
+    if len(cells) and point == "." and is_plain(cells):  # most columns: the other questions need not be asked
+        found = plan_numbers(cells, point)
+        assert found is not None
+        return found
     trim = bool(len(cells)) and bool(pc.any(pc.match_substring_regex(cells, r"^\s|\s$")).as_py())
     if trim:
         cells = trimmed(cells).drop_null()
@@ -211,7 +215,9 @@ def plan_column(cells: Any, point: str, european: bool) -> Plan:
     if found is not None:
         return replace(found, trim=trim)
     symbols = not pc.any(pc.match_substring_regex(cells, r"[\pL\pN]")).as_py()
-    often = tuple(w for w in odd if len(w) < 3 or pc.sum(pc.equal(every, w)).as_py() > 1)  # once, it is a word like others
+    often = tuple(
+        w for w in odd if len(w) < 3 or pc.sum(pc.equal(every, w)).as_py() > 1
+    )  # once, it is a word like others
     return Plan("text", odd=() if symbols else often, trim=trim)
 
 
@@ -234,17 +240,24 @@ def plan_numbers(cells: Any, point: str) -> Plan | None:
     return Plan("text") if one_length else Plan("number", point=point)
 
 
+def is_plain(cells: Any) -> bool:
+    """Whether all cells are numbers as programs write them."""
+    try:
+        pc.cast(cells, pa.float64())
+        return True
+    except pa.ArrowInvalid:
+        return False
+
+
 def mark_of(cells: Any, point: str) -> str:
     """The decimal mark under which the most cells are numbers; "" where they are none."""
-    strange: dict[str, int] = {}
-    for p in (point, "." if point == "," else ","):
-        tally = Tally()
-        convert(cells, Plan("number", point=p), tally)
-        if tally.values and tally.few():
-            strange[p] = tally.strange
-            if not tally.strange:
-                break
-    return min(strange, key=lambda p: strange[p]) if strange else ""
+    own, other = Tally(), Tally()
+    convert(cells, Plan("number", point=point), own)
+    if own.strange:
+        convert(cells, Plan("number", point="." if point == "," else ","), other)
+        if other.values and other.few() and (not own.values or other.strange < own.strange):
+            return "." if point == "," else ","
+    return point if own.values and own.few() else ""
 
 
 def plan_dates(cells: Any, european: bool) -> Plan | None:
