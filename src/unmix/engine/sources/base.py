@@ -375,9 +375,9 @@ def not_a_number(value: Any, row: int, column: str | int, where: str = "") -> Va
     """The error for text (or a date, or a list) where a number is needed."""
     name = f"column {column!r}" if isinstance(column, str) else f"column {column}"
     return ValueError(
-        f"{name}{where} holds {value!r} in row {row} (counted from 0), which is not a number. Drop the column or "
-        "encode it as numbers (one-hot, ordinal, dates as days), or choose the numeric ones with columns=[…]; "
-        "a cell without a value must be empty, null or NaN"
+        f"{name}{where} holds {value!r} in row {row} (counted from 0), which is not a number. unmix.Table(X) "
+        "takes tables with text, categories and dates, or unmix.as_source(X, columns=[…]) the columns that are numbers; a "
+        "cell without a value must be empty, null or NaN"
     )
 
 
