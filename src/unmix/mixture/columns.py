@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unmix.engine.layout import Shape
 from unmix.mixture.families import FAMILIES, Categorical, Family
 
 BY_KIND = {"boolean": "bernoulli", "category": "categorical", "count": "poisson"}  # of other columns: "gaussian"
@@ -59,6 +60,31 @@ def _number(column: Any, names: list[str], family: Any) -> int:
         f"X has the columns {names}" if names else "X has no column names: give column numbers, or pass a data frame"
     )
     raise ValueError(f"family={family!r} names the column {column!r}, but {known}")
+
+
+def check_columns(family: Any, own: list[tuple[Family, list[int] | None]], shape: Shape) -> None:
+    """Raise a ValueError where families do not share out the columns, or not by what these hold."""
+    covered = np.zeros(shape.d, np.int64)
+    for _, columns in own:
+        if columns is not None and not (len(columns) and min(columns) >= 0 and max(columns) < shape.d):
+            raise ValueError(f"family={family!r} names columns {columns}: X has the columns 0 to {shape.d - 1}")
+        covered += 1 if columns is None else np.bincount(columns, minlength=shape.d)
+    if (covered != 1).any():
+        j = int(np.argmax(covered != 1))
+        raise ValueError(f"family={family!r} names column {j} {covered[j]} times: name each column once")
+    for f, columns in own if shape.kinds is not None else ():
+        for j in range(shape.d) if columns is None else columns:
+            if shape.kinds[j] == "category" and not isinstance(f, Categorical):  # type: ignore[index]
+                raise ValueError(
+                    f"{name_of(shape, None, j)} holds categories, but the family {type(f).__name__} needs {f.needs}: "
+                    'take "categorical" for it, as family="auto" does'
+                )
+
+
+def name_of(shape: Shape, columns: list[int] | None, j: int) -> str:
+    """What the j-th column of a family is called."""
+    j = j if columns is None else columns[j]
+    return f"column {j}" if shape.names is None else f"column {shape.names[j]!r}"
 
 
 def as_family(f: Any) -> Family:

@@ -31,8 +31,8 @@ from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
-from unmix.mixture.columns import fill, groups, saved, shaped
-from unmix.mixture.families import FAMILIES, Categorical, Family
+from unmix.mixture.columns import check_columns, fill, groups, name_of, saved, shaped
+from unmix.mixture.families import FAMILIES, Family
 from unmix.mixture.families.base import MisfitError
 from unmix.model.capabilities import PerColumn
 from unmix.model.lloyd import Lloyd, halves
@@ -161,28 +161,7 @@ class Mixture(PerColumn, BaseMixture):
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or the families do not fit the columns."""
         super().check(shape)
-        self._check_columns(shape)
-
-    def _check_columns(self, shape: Shape) -> None:
-        covered = np.zeros(shape.d, np.int64)
-        for _, columns in self._groups():
-            if columns is not None and not (len(columns) and min(columns) >= 0 and max(columns) < shape.d):
-                raise ValueError(
-                    f"family={self.family!r} names columns {columns}: X has the columns 0 to {shape.d - 1}"
-                )
-            covered += 1 if columns is None else np.bincount(columns, minlength=shape.d)
-        if (covered != 1).any():
-            j = int(np.argmax(covered != 1))
-            raise ValueError(f"family={self.family!r} names column {j} {covered[j]} times: name each column once")
-        if shape.kinds is None:
-            return
-        for f, columns in self._groups():
-            for j in range(shape.d) if columns is None else columns:
-                if shape.kinds[j] == "category" and not isinstance(f, Categorical):
-                    raise ValueError(
-                        f"{self._column(None, j)} holds categories, but the family {type(f).__name__} needs {f.needs}: "
-                        'take "categorical" for it, as family="auto" does'
-                    )
+        check_columns(self.family, self._groups(), shape)
 
     def _groups(self) -> list[tuple[Family, list[int] | None]]:
         """Each family and its columns, None for all."""
@@ -244,14 +223,9 @@ class Mixture(PerColumn, BaseMixture):
             try:
                 f.check(x, seen)
             except MisfitError as e:
-                raise ValueError(f"{self._column(columns, e.column)} {e.what}") from None
+                raise ValueError(f"{name_of(self.shape, columns, e.column)} {e.what}") from None
             out.append((f, x, seen))
         return out
-
-    def _column(self, columns: list[int] | None, j: int) -> str:
-        """What the j-th column of a family is called."""
-        j = j if columns is None else columns[j]
-        return f"column {j}" if self.shape.names is None else f"column {self.shape.names[j]!r}"
 
     @property
     def levels_(self) -> dict[str, tuple[str, ...]]:
@@ -311,7 +285,7 @@ class Mixture(PerColumn, BaseMixture):
     def described(self, U: Any, data: Any) -> Described:
         """As the families say, each of its own columns."""
         own = []
-        self._check_columns(self.shape)
+        check_columns(self.family, self._groups(), self.shape)
         for f, columns in self._groups():
             names = {"j": self.shape.d if columns is None else len(columns)}
             public = Record(fields(f.parameters) if f.parameters is not Any else {})

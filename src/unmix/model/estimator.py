@@ -230,9 +230,6 @@ class Model(
             return secrets.randbits(31)
         return int(check_random_state(state).randint(2**31 - 1))
 
-    def _rules(self, source: Any) -> Rules:
-        return Rules.of(self, source)
-
     def _runs(self, shape: Shape) -> list[layout.Run]:
         rows = get_config().block_rows or self.sizes(shape).block or layout.block_rows(shape)
         return layout.batches(shape, rows)[0]
@@ -330,7 +327,7 @@ class Model(
         """The loss of the rows of X at the fitted parts, Σ w loss, and Σ w; X is read once."""
         check_is_fitted(self)
         source, w, shape = self._open(X, sample_weight, reset=False)
-        work, U = runner(source, w, self._rules(source), get_config()), tree.settle(self._parts_, tree.DOUBLE)
+        work, U = runner(source, w, Rules.of(self, source), get_config()), tree.settle(self._parts_, tree.DOUBLE)
         try:
             totals, _ = work.sweep(self.for_new_rows(), {0: U}, self._runs(shape), False)
         finally:
@@ -355,7 +352,7 @@ class Model(
         """The same block by block, in order: X is never held in memory."""
         check_is_fitted(self)
         source, _, shape = self._open(X, None, reset=False)
-        work = runner(source, None, self._rules(source), get_config())
+        work = runner(source, None, Rules.of(self, source), get_config())
         try:
             yield from work.apply(self.for_new_rows(), self._parts_, method, self._runs(shape))
         finally:

@@ -21,6 +21,8 @@ def source_for(model: Any, X: Any, reset: bool) -> Any:
     """X as a source; of a table the numbers that the model takes: by the recipe of its fit, where it has one."""
     known = None if reset else model.__dict__.get("recipe_")
     if known is not None and (isinstance(X, (Table, str, os.PathLike)) or is_frame(X)):
+        if known.whole and not isinstance(X, (Table, str, os.PathLike)):
+            _check_feature_names(model, X, reset=False)
         return Table.like(X, known)
     if reset and model.columns_as == "coded" and is_frame(X):
         X = Table.every(X)

@@ -45,7 +45,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> import unmix
     >>> frame = pd.DataFrame({"age": [31.0, 45, 28, 60], "town": ["Ulm", "Bonn", "Ulm", "Bonn"]})
     >>> unmix.TableEncoder().fit_transform(frame).round(2).tolist()
-    [[-0.8, 1.0], [0.32, -1.0], [-1.04, 1.0], [1.52, -1.0]]
+    [[-0.79, 1.0], [0.31, -1.0], [-1.02, 1.0], [1.5, -1.0]]
     >>> make_pipeline(unmix.TableEncoder(), unmix.KMeans(2, random_state=0)).fit_predict(frame).shape
     (4,)
     """

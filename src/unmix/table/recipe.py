@@ -67,6 +67,7 @@ class Recipe(NamedTuple):
 
     how: str
     uses: tuple[Use, ...]
+    whole: bool = False  # it takes every column of a table: others must have the same, in order
 
     @property
     def names(self) -> list[str]:

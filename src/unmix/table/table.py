@@ -174,7 +174,7 @@ class Table(Source):
         out = cls.__new__(cls)
         out.raw, out.scale, out.notes = read(data), "none", []
         out.columns = [insisted(seen) for seen in look(out.raw)]
-        out._settle(recipe(out.columns, "given"))
+        out._settle(recipe(out.columns, "coded")._replace(whole=True))
         return out
 
     @property
@@ -302,14 +302,31 @@ def insisted(seen: Seen, argument: str = "") -> Column:
     kind = kind_of(seen)
     if kind == "date":
         raise TableError(
-            f"{argument}{seen.name!r}: the column holds dates, and a model needs numbers or categories: leave it out, "
-            f"or say kinds={{{seen.name!r}: 'number'}} in unmix.Table for days since 1970"
+            f"{argument}{seen.name!r}: the column holds dates, such as {str(seen.low)[:10]}, and a model needs "
+            "numbers or categories: leave it out, or say "
+            f" kinds={{{seen.name!r}: 'number'}} in unmix.Table for days since 1970"
         )
-    if kind not in USABLE:
-        kind = "number" if is_amount(seen.type) or not seen.filled else "category"
-    if kind == "category" and not seen.levels:
-        raise TableError(f"{argument}{seen.name!r}: the column has too many different values for a category")
-    return Column(seen.name, kind, "used", "", seen)
+    if kind in USABLE:
+        return Column(seen.name, kind, "used", "", seen)
+    if is_amount(seen.type) or not seen.filled:
+        return Column(seen.name, "number", "used", "", seen)
+    if kind == "constant":
+        return Column(seen.name, "category", "used", "", seen)
+    odd = next((level for level in seen.levels or [seen.first] if not is_number(level)), seen.first)
+    raise TableError(
+        f"{argument}{seen.name!r}: the column holds {seen.distinct or 'thousands of'} different texts, such as "
+        f"{str(odd)[:40]!r}: leave it out, or say that they are categories by kinds={{{seen.name!r}: 'category'}} in "
+        "unmix.Table, or as pandas' category"
+    )
+
+
+def is_number(text: Any) -> bool:
+    """Whether a text is a number that came as text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def left_out(columns: list[Column]) -> list[str]:

@@ -376,7 +376,7 @@ def not_a_number(value: Any, row: int, column: str | int, where: str = "") -> Va
     name = f"column {column!r}" if isinstance(column, str) else f"column {column}"
     return ValueError(
         f"{name}{where} holds {value!r} in row {row} (counted from 0), which is not a number. unmix.Table(X) "
-        "takes tables with text, categories and dates, or unmix.as_source(X, columns=[…]) the columns that are numbers; a "
+        "takes tables with text, categories and dates, unmix.as_source(X, columns=[…]) the columns that are numbers; a "
         "cell without a value must be empty, null or NaN"
     )
 
