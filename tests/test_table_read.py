@@ -12,7 +12,9 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -261,6 +263,16 @@ def test_dates_are_told_by_their_values(tmp_path):
         dt.datetime(2020, 1, 1, 8),
     ]
     assert column(tmp_path, ["25/12/2020", "12/25/2020"])[1] == ["25/12/2020", "12/25/2020"]
+
+
+def test_days_that_are_none(tmp_path):
+    """MySQL writes 0000-00-00; strptime takes 30.02. for 1 March."""
+    for right, wrong in (("2021-03-04", ["0000-00-00", "2021-02-30"]), ("04.03.2021", ["30.02.2021", "31.04.2021"])):
+        raw, got = column(tmp_path, [right] * 30 + wrong)
+        assert got == [dt.datetime(2021, 3, 4)] * 30 + [None, None]
+        assert any(f"column 'x' holds dates but for 2 cells ('{wrong[0]}'" in n for n in raw.notes)
+    raw, got = column(tmp_path, ["05.06.99", "07.08.21"])
+    assert got == [dt.datetime(1999, 6, 5), dt.datetime(2021, 8, 7)]
 
 
 HEADERS = {
@@ -622,6 +634,7 @@ def test_files_that_may_not_be_read(tmp_path):
         read(path)
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(tmp_path):
     x = np.random.default_rng(0).integers(0, 9, (12, 10_000))
     names = ",".join(f"c{j}" for j in range(10_000))
@@ -703,6 +716,78 @@ def test_mutated_files_give_an_answer_or_a_sentence(tmp_path_factory, drawn, ran
         assert str(e)
         assert "\n" not in str(e)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def bytes_of(write):
+    f = io.BytesIO()
+    write(f)
+    return f.getvalue()
+
+
+def every_format():
+    """A small table in every format."""
+    frame = pd.DataFrame({"x": np.arange(40) * 1.5, "c": ["a", "b"] * 20, "d": pd.date_range("2020-01-01", periods=40)})
+    text = frame.to_csv(index=False).encode()
+    arff = "@relation x\n@attribute a real\n@attribute 'b c' {p,q}\n@data\n" + "1.5,p\n2.5,q\n" * 20
+    return {
+        "parquet": bytes_of(frame.to_parquet),
+        "feather": bytes_of(lambda f: feather.write_feather(frame, f)),
+        "xlsx": bytes_of(lambda f: frame.to_excel(f, index=False)),
+        "npy": bytes_of(lambda f: np.save(f, np.ones((30, 3)))),
+        "npz": npz_bytes(),
+        "jsonl": frame.to_json(orient="records", lines=True).encode(),
+        "json": frame.to_json().encode(),
+        "arff": arff.encode(),
+        "gz": gzip.compress(text),
+        "bz2": bz2.compress(text),
+        "zst": pa.compress(text, "zstd", asbytes=True),
+        "zip": bytes_of(lambda f: frame.to_csv(f, index=False, compression={"method": "zip", "archive_name": "a"})),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", every_format())
+def test_damaged_files_of_every_format_give_an_answer_or_a_sentence(format, tmp_path):
+    whole = every_format()[format]
+    path = tmp_path / "t"
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(rng.integers(1, 4)):
+            at = int(rng.integers(len(data)))
+            data[at : at + int(rng.integers(12))] = rng.bytes(int(rng.integers(6)))
+        if rng.random() < 0.3:
+            data = data[: int(rng.integers(1, len(data)))]
+        path.write_bytes(data)
+        try:
+            raw = read(path)
+            assert raw.slice(0, raw.n).num_rows == raw.n
+        except (TableError, OSError) as e:
+            assert "\n" not in str(e)
+        assert path.read_bytes() == data
+
+
+def test_pipes(people, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    data = people.to_csv(index=False).encode()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[data])
+    writer.start()
+    same(read(tmp_path / "pipe"), people)
+    writer.join()
+
+
+def test_rows_are_read_by_several_threads(tmp_path):
+    frame = pd.DataFrame({"i": np.arange(50_000), "t": [f"r{i}" for i in range(50_000)]})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=7000)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    starts = np.random.default_rng(0).integers(0, 49_000, 200).tolist()
+    for name in ("t.parquet", "t.csv"):
+        raw = read(tmp_path / name, budget=1000)
+        assert not raw.in_memory
+        with ThreadPoolExecutor(4) as pool:
+            parts = list(pool.map(lambda a, raw=raw: raw.slice(a, a + 1000).to_pydict(), starts))
+        for a, part in zip(starts, parts, strict=True):
+            assert part == frame[a : a + 1000].to_dict("list")
 
 
 @needs_data
