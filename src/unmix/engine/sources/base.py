@@ -98,8 +98,7 @@ class Source:
     def whole(self, budget: float | None = None) -> Any:
         """The whole matrix in memory, once it is known to fit into `budget` bytes."""
         self.check_budget(budget)
-        edges = [*range(0, self.n, self._step()), self.n]
-        bounds = list(pairwise(edges))
+        bounds = list(pairwise([*range(0, self.n, self._step()), self.n]))
         return self._assemble((read() for read in self.batches(bounds)), self.n)
 
     def check_budget(self, budget: float | None) -> None:
