@@ -82,6 +82,7 @@ def test_columns_are_told_apart(frame):
         ((np.arange(50) % 2).astype(float), "x", "boolean"),
         (np.arange(50) % 7, "x", "count"),
         (np.arange(50) % 7 * 1000, "salary", "integer"),
+        (np.arange(50) % 5 + 1, "severity", "integer"),
         (np.arange(50) - 25.0, "x", "integer"),
         (np.arange(50) / 3, "id", "number"),
         (["a", "b"] * 25, "x", "category"),

@@ -8,7 +8,7 @@ kind         when
 empty        no cell holds a value
 constant     one value only
 boolean      true and false, or 0 and 1
-count        whole numbers from 0 that spread no wider than counts do
+count        whole numbers from 0 or 1 that spread as counts do
 integer      other whole numbers
 number       other numbers
 category     text with few different values that come back, pandas' `category`, Arrow's dictionary
@@ -35,7 +35,7 @@ ROWS_PER_LEVEL = 3  # at least, or a text is no category
 PIECE_ROWS = 1 << 16
 COUNTED = 10_000  # different values that are counted one by one
 WORDS = 6  # in an identifier, at most, on average
-DISPERSION = 4.0  # variance of a count over its mean, at most
+DISPERSION = (0.7, 4.0)  # variance of a count over its mean, at least and at most: codes 1 to 5 have less
 ID_NAME = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|key|index|idx|nr|no|number|code|name|row)($|[^a-z])|(?<=[a-z])I[Dd]$", re.I
 )
@@ -199,9 +199,8 @@ def _amount_kind(seen: Seen) -> str:
     named = (step and seen.low in (0.0, 1.0)) or (every and ID_NAME.search(seen.name) is not None)
     if seen.filled > 2 and not seen.missing and named:
         return "identifier"
-    if seen.low >= 0 and seen.squares <= DISPERSION * seen.mean * seen.filled and seen.low <= DISPERSION:
-        return "count"
-    return "integer"
+    least, most = (share * seen.mean * seen.filled for share in DISPERSION)
+    return "count" if seen.low in (0.0, 1.0) and least <= seen.squares <= most else "integer"
 
 
 def _text_kind(seen: Seen) -> str:
