@@ -1,7 +1,1 @@
-"""Tables as people have them: read, told apart, made into numbers."""
-
-from unmix.table.encoder import TableEncoder
-from unmix.table.read import TableError
-from unmix.table.table import Table
-
-__all__ = ["Table", "TableEncoder", "TableError"]
+"""Tables as people have them: any file or frame, read into typed columns."""

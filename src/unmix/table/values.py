@@ -1,0 +1,263 @@
+"""Columns of text as numbers, dates, truth values or text: told from a sample, converted piece by piece.
+
+A piece of a column never fails to convert: what does not fit the column's kind becomes null and is counted as a word, so
+that the end of the file decides whether a few words stand for missing values or the column is text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MISSING = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "<NA>", "#N/A"),
+    *("#NA", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
+)
+ODD = ("?", "-", "--", "---", ".", "..", "missing", "Missing", "MISSING", "n.a.", "N.A.", "n.a", "NA.", "nil")
+WORDS_SHARE, WORDS_KINDS = 0.1, 10  # words in a column of numbers: at most this share of it, and so many different ones
+EXACT = 2.0**53  # whole numbers up to here are exact in float64
+
+PLAIN = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
+MONEY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
+GAP = "[ \u00a0\u2009\u202f'’]"
+
+
+def numeral(point: str, mark: str) -> str:
+    """Pattern of a number as people write it: signs, thousands in groups of three, currency, per cent."""
+    p, m = re.escape(point), re.escape(mark)
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{m}\d{{3}})+|\d{{1,3}}(?:{GAP}\d{{3}})+|\d+)"
+    return rf"^[+−-]?{MONEY}?{GAP}?[+−-]?(?:{whole}(?:{p}\d*)?|{p}\d+)(?:[eE][+-]?\d+)?{GAP}?(?:{MONEY}|%|‰)?$"
+
+
+NUMERAL = {".": numeral(".", ","), ",": numeral(",", ".")}
+MOMENTS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?"
+ZONE = r" ?(?:Z|[+-]\d\d:?\d\d)$"
+DATE = r"^\d{1,4}([./-])\d{1,2}[./-]\d{1,4}|^\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{2,4}|^[A-Za-z]{3,9} \d{1,2}, ?\d{4}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the text of a column becomes values."""
+
+    kind: str  # "empty", "truth", "number", "wide" (int64, beyond 2^53), "date", "text"
+    point: str = "."  # decimal mark
+    whole: bool = False  # every number of the sample was written without a decimal mark
+    formats: tuple[str, ...] = ()  # of dates: "iso", "zone" or one for strptime
+    other: tuple[str, ...] = ()  # the order of day and month to try next, where the sample fits both
+    odd: tuple[str, ...] = ()  # what stands for missing beside the usual words
+    trim: bool = False
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type that pieces are converted to."""
+        if self.kind == "date":
+            return pa.timestamp("us", "UTC" if self.formats == ("zone",) else None)
+        kinds = {"empty": pa.null(), "truth": pa.bool_(), "number": pa.float64(), "wide": pa.int64()}
+        return kinds.get(self.kind, pa.string())
+
+
+@dataclass
+class Tally:
+    """What the pieces of a column have held so far."""
+
+    values: int = 0
+    words: Counter[str] = field(default_factory=Counter)  # what did not convert, and how often
+    odd: Counter[str] = field(default_factory=Counter)  # what was taken for missing beside the usual words
+    strange: int = 0  # how many did not convert in all
+    whole: bool = True
+    dressed: bool = False  # currency, per cent or thousands were taken off
+
+    def few(self) -> bool:
+        """Whether the words are so few that they stand for missing values."""
+        return len(self.words) <= WORDS_KINDS and self.strange <= WORDS_SHARE * (self.values + self.strange)
+
+
+def convert(cells: Any, plan: Plan, tally: Tally) -> Any:
+    """A piece of a column, as its plan says; what does not convert is null, and counted."""
+    if plan.trim:
+        cells = trimmed(cells)
+    if plan.kind == "text":
+        return without(cells, plan.odd, tally) if plan.odd else cells
+    if plan.kind == "number":
+        values = numbers(cells, plan.point, tally)
+        if plan.whole:
+            values = refuse_codes(cells, values)
+            tally.whole = tally.whole and are_whole(values)
+    elif plan.kind == "truth":
+        values = attempt(pc.utf8_lower(cells), "^(?:true|false)$", pa.bool_())
+    elif plan.kind == "wide":
+        values = refuse_codes(cells, attempt(cells, r"^[+-]?\d{1,18}$|^[1-8]\d{18}$", pa.int64()))
+    elif plan.kind == "date":
+        values = dates(cells, plan.formats, plan.type)
+    else:
+        values = pa.nulls(len(cells))
+    tally.values += len(values) - values.null_count
+    if values.null_count > cells.null_count:
+        count_words(cells.filter(pc.and_(pc.is_null(values), pc.is_valid(cells))), tally)
+    return values
+
+
+def count_words(left: Any, tally: Tally) -> None:
+    """Count what did not convert: words that stand for missing apart."""
+    for item in pc.value_counts(trimmed(left)).to_pylist():
+        if item["values"] in ODD:
+            tally.odd[item["values"]] += item["counts"]
+        elif item["values"] is not None:
+            tally.strange += item["counts"]
+            if item["values"] in tally.words or len(tally.words) <= 20 * WORDS_KINDS:
+                tally.words[item["values"]] += item["counts"]
+
+
+def trimmed(cells: Any) -> Any:
+    """Cells without blanks around them; those that then stand for missing are null."""
+    cells = pc.utf8_trim_whitespace(cells)
+    return pc.if_else(pc.is_in(cells, pa.array(MISSING, cells.type)), pa.scalar(None, cells.type), cells)
+
+
+def without(cells: Any, odd: tuple[str, ...], tally: Tally) -> Any:
+    """Cells with these words as nulls."""
+    gone = pc.is_in(cells, pa.array(odd, cells.type))
+    for item in pc.value_counts(cells.filter(gone)).to_pylist():
+        tally.odd[item["values"]] += item["counts"]
+    return pc.if_else(gone, pa.scalar(None, cells.type), cells)
+
+
+def attempt(cells: Any, pattern: str, to: Any) -> Any:
+    """A cast of the cells that match a pattern; the others are null."""
+    try:
+        return pc.cast(cells, to) if not pa.types.is_boolean(to) else cast_matching(cells, pattern, to)
+    except pa.ArrowInvalid:
+        return cast_matching(cells, pattern, to)
+
+
+def cast_matching(cells: Any, pattern: str, to: Any) -> Any:
+    """The same, without hoping that all match."""
+    fits = pc.match_substring_regex(cells, pattern)
+    return pc.cast(pc.if_else(fits, cells, pa.scalar(None, cells.type)), to)
+
+
+def numbers(cells: Any, point: str, tally: Tally) -> Any:
+    """Cells as float64: at once where all are plain, otherwise with what people write around numbers taken off."""
+    plain = cells
+    if point == ",":  # a point is no decimal mark here: it must not pass for one
+        plain = pc.replace_substring(pc.replace_substring(cells, ".", "·"), ",", ".")
+    try:
+        return pc.cast(plain, pa.float64())
+    except pa.ArrowInvalid:
+        values = cast_matching(plain, PLAIN, pa.float64())
+    left = pc.and_(pc.is_null(values), pc.is_valid(cells))
+    undressed = pc.cast(undress(cells.filter(left), point), pa.float64())
+    tally.dressed = tally.dressed or undressed.null_count < len(undressed)
+    return pc.replace_with_mask(values, left, undressed)
+
+
+def undress(cells: Any, point: str) -> Any:
+    """Numbers as people write them, "$1,200.50" or "(3)" or "12 %", as plain numerals; null for anything else."""
+    cells = pc.utf8_trim_whitespace(cells)
+    cells = pc.replace_substring_regex(cells, r"^\(([^()+−-]+)\)$", r"-\1")  # bookkeepers' minus
+    infinite = pc.match_substring_regex(cells, "^(?i)[+-]?inf(?:inity)?$")
+    fits = pc.match_substring_regex(cells, NUMERAL[point])
+    kept = pc.if_else(pc.or_(fits, infinite), cells, pa.scalar(None, cells.type))
+    kept = pc.replace_substring_regex(kept, f"{MONEY}|{GAP}|[%‰]", "")
+    kept = pc.replace_substring(kept, "−", "-")
+    kept = pc.replace_substring(kept, "," if point == "." else ".", "")
+    return pc.replace_substring(kept, ",", ".")
+
+
+def refuse_codes(cells: Any, values: Any) -> Any:
+    """Values with null for cells such as 00123, which are codes and no numbers."""
+    if not pc.any(pc.and_(pc.starts_with(cells, "0"), pc.greater(pc.binary_length(cells), 1))).as_py():
+        return values
+    return pc.if_else(pc.match_substring_regex(cells, r"^0\d+$"), pa.scalar(None, values.type), values)
+
+
+def are_whole(values: Any) -> bool:
+    """Whether all numbers are whole, and exact as such."""
+    whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), EXACT))
+    return pc.all(whole).as_py() is not False
+
+
+def dates(cells: Any, formats: tuple[str, ...], to: Any) -> Any:
+    """Cells as timestamps by the first format that fits each."""
+    if formats[0] in ("iso", "zone"):
+        return attempt(cells, ISO + (ZONE if formats[0] == "zone" else "$"), to)
+    values = pc.strptime(cells, formats[0], "us", error_is_null=True)
+    for f in formats[1:]:
+        values = pc.coalesce(values, pc.strptime(cells, f, "us", error_is_null=True))
+    return values
+
+
+def plan_column(cells: Any, point: str, european: bool) -> Plan:
+    """How to read a column, told from a sample of its cells (standard words for missing are null already)."""
+    cells = cells.drop_null()
+    trim = bool(len(cells)) and bool(pc.any(pc.match_substring_regex(cells, r"^\s|\s$")).as_py())
+    if trim:
+        cells = trimmed(cells).drop_null()
+    seen = pc.is_in(cells, pa.array(ODD, cells.type))
+    odd = tuple(pc.unique(cells.filter(seen)).to_pylist())
+    cells = cells.filter(pc.invert(seen))
+    if not len(cells):
+        return Plan("text" if len(odd) > 1 else "empty", trim=trim)  # + and - alone are signs, not holes
+    if pc.all(pc.match_substring_regex(pc.utf8_lower(cells), "^(?:true|false)$")).as_py():
+        return Plan("truth", trim=trim)
+    found = plan_numbers(cells, point) or plan_dates(cells, european)
+    if found is not None:
+        return replace(found, trim=trim)
+    symbols = not pc.any(pc.match_substring_regex(cells, r"[\pL\pN]")).as_py()
+    return Plan("text", odd=() if symbols else odd, trim=trim)
+
+
+def plan_numbers(cells: Any, point: str) -> Plan | None:
+    """A column of numbers, or None."""
+    best: tuple[int, bool, str] | None = None
+    for p in (".", ","):
+        tally = Tally()
+        convert(cells, Plan("number", point=p), tally)
+        if tally.values and tally.few() and (best is None or (tally.strange, p != point) < best[:2]):
+            best = tally.strange, p != point, p
+    if best is None:
+        return None
+    digits = pc.match_substring_regex(cells, r"^[+-]?\d+$")
+    codes = pc.match_substring_regex(cells, r"^0\d+$|^\+\d{7,}$")
+    if pc.any(codes).as_py() and pc.all(digits).as_py():
+        return Plan("text")
+    whole = cells.filter(digits)
+    if pc.any(pc.match_substring_regex(whole, r"^[+-]?\d{16,}$")).as_py() and len(whole) == len(cells):
+        exact = pc.all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$|^[1-8]\d{18}$")).as_py()
+        one_length = len(pc.unique(pc.binary_length(cells))) == 1
+        return Plan("wide") if exact else Plan("text") if one_length else Plan("number", point=best[2])
+    plain = pc.any(pc.match_substring_regex(cells, r"\d[.,]\d|[eE.]")).as_py()
+    return Plan("number", point=best[2], whole=len(whole) > 0 and not plain)
+
+
+def plan_dates(cells: Any, european: bool) -> Plan | None:
+    """A column of dates, or None: day and month are told apart by the values."""
+    n = len(cells)
+    for name, pattern in (("zone", ISO + ZONE), ("iso", ISO + "$")):
+        if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
+            plan = Plan("date", formats=(name,))
+            return plan if dates(cells, plan.formats, plan.type).null_count == 0 else None
+    if not pc.all(pc.match_substring_regex(cells, DATE)).as_py():
+        return None
+    first = str(cells[0].as_py())
+    mark = re.search(r"[./-]", first)
+    m = mark[0] if mark else " "
+    year = "%Y" if re.search(r"\d{4}", first) else "%y"
+    orders = [f"%d{m}%m{m}{year}", f"%m{m}%d{m}{year}", f"{year}{m}%m{m}%d"]
+    if re.search("[A-Za-z]{3,}", re.split(r"\d:", first)[0]):
+        orders = [f"%d{m}%b{m}{year}", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"]
+    fitting = []
+    for order in orders:
+        shapes = [order + t for t in MOMENTS]
+        good = [f for f in shapes if pc.strptime(cells, f, "us", error_is_null=True).null_count < n]
+        if good and dates(cells, tuple(good), pa.timestamp("us")).null_count == 0:
+            fitting.append(tuple(good))
+    if len(fitting) > 1 and not (european or m == "."):
+        fitting[:2] = fitting[1::-1]
+    return Plan("date", formats=fitting[0], other=fitting[1] if len(fitting) > 1 else ()) if fitting else None
