@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "maths": {"maths", "kernels"},
     "io": {"io"},
     "engine": {"engine", "io", "maths", "kernels"},
-    "table": {"table", "engine", "io"},
+    "table": {"table", "engine", "io", "maths"},
     "model": {"model", "table", "engine", "io", "maths", "kernels"},
     **{family: {family, "model", "engine", "maths", "kernels"} for family in FAMILIES},
     "validate": {"validate", "model", "engine", "maths", "kernels"},

@@ -1,1 +1,7 @@
-"""Tables as people have them: any file or frame, read into typed columns."""
+"""Tables as people have them: read, told apart, made into numbers."""
+
+from unmix.table.encoder import TableEncoder
+from unmix.table.read import TableError
+from unmix.table.table import Table
+
+__all__ = ["Table", "TableEncoder", "TableError"]
