@@ -19,8 +19,7 @@ def frame():
     frame = pd.DataFrame(
         {
             "nr": [f"P{i:04d}" for i in range(400)],
-            "income": rng.normal(0, 4_000, 400)
-            + np.array([30_000, 50_000, 90_000])[who],
+            "income": rng.normal(0, 4_000, 400) + np.array([30_000, 50_000, 90_000])[who],
             "age": rng.normal(0, 3, 400) + np.array([25, 60, 40])[who],
             "town": np.where(rng.random(400) < 0.8, np.array(["Ulm", "Bonn", "Kiel"])[who], "Trier"),
             "smokes": np.where(rng.random(400) < np.array([0.9, 0.1, 0.1])[who], "yes", "no"),
