@@ -3,7 +3,9 @@
 A number is itself, of a category each level is a column of 0 and 1 (of two levels the second alone), so that means are
 means and shares. One pass gives, for each group g and column j, from the observed cells alone,
 
-    N_gj = Σ w_i        S_gj = Σ w_i (x_ij − c_j)        Q_gj = Σ w_i (x_ij − c_j)²        c_j: the mean of the first block
+    N_gj = Σ w_i        S_gj = Σ w_i (x_ij − c_j)        Q_gj = Σ w_i (x_ij − c_j)²
+
+about c_j, the mean of the first block.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def _plain(use: Use) -> Use:
 
 
 class Sums(NamedTuple):
-    """Sums over each group (K, D), about `centre` (D,); how many rows each has; and some rows, to look for typical ones."""
+    """Sums over each group (K, D), about `centre` (D,); how many rows each has; some rows, to look for typical ones."""
 
     centre: np.ndarray
     N: np.ndarray
@@ -120,7 +122,8 @@ def sums(plain: Plain, labels: Iterable[np.ndarray], w: np.ndarray | None = None
         raise ValueError("the table has no rows: there is nothing to explain")
     seen = np.concatenate(kept) if kept else np.empty((0, len(centre)))
     where, whose = (np.concatenate(a) if a else np.empty(0, np.int64) for a in (at, of))
-    return Sums(centre, *out, seen, where, whose)
+    N, S, Q, rows = out
+    return Sums(centre, N, S, Q, rows, seen, where, whose)
 
 
 def _centre(x: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ class Component:
     Attributes
     ----------
     name : str
-        As `get_feature_names_out` calls it.
+        "component 1" and so on.
     explained : float or None
         The share of the variance of the data that it describes.
     loadings : dict
@@ -109,19 +109,19 @@ class FoundComponents:
             yield table(["loadings", *(str(a + i + 1) for i in range(len(part)))], rows)
             yield ""
         if (left := len(shown[0].loadings) - len(names)) > 0:
-            yield f"({plural(left, 'more column')}: --json has all)"
+            yield f"({plural(left, 'more column')} with weaker loadings)"
         if self.correlations:
             yield "Loadings are correlations of columns with the component, from −1 to 1."
 
 
-def found_components(model: Any, columns: list[str], names: list[str]) -> FoundComponents:
+def found_components(model: Any, columns: list[str]) -> FoundComponents:
     """What a fitted model of components says of these columns."""
     loadings, explained = model.loadings(), model.explained()
     out = []
     for i, row in enumerate(loadings):
         order = np.argsort(-np.abs(row), kind="stable")
         share = None if explained is None else float(explained[i])
-        out.append(Component(names[i], share, {columns[j]: float(row[j]) for j in order}))
+        out.append(Component(f"component {i + 1}", share, {columns[j]: float(row[j]) for j in order}))
     recipe = vars(model).get("recipe_")
     alike = recipe is not None and recipe.how == "standardised"
     return FoundComponents(type(model).__name__, out, bool(model.shares), alike and explained is not None)

@@ -54,7 +54,7 @@ def explain(model: Any, X: Any, sample_weight: Any = None) -> FoundGroups | Foun
         return found_groups(type(known).__name__, plain, sums(plain, _labels(known, source), w), ids)
     if isinstance(known, Components):
         columns = source.names or [str(j) for j in range(source.d)]
-        return found_components(known, [str(c) for c in columns], [str(n) for n in model.get_feature_names_out()])
+        return found_components(known, [str(c) for c in columns])
     raise TypeError(f"{type(model).__name__} finds neither groups nor components: there is nothing to explain")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,8 @@ class FoundGroups:
             yield table(heads, rows)
             yield ""
         if len(self.units) > len(units):
-            yield f"({plural(len(self.units) - len(units), 'more column')}, in which the groups differ less: --json has all)"
+            more = plural(len(self.units) - len(units), "more column")
+            yield f"({more}, in which the groups differ less)"
             yield ""
 
     def _typical(self, shown: list[Group]) -> Iterator[str]:
@@ -226,7 +228,7 @@ def found_groups(model: str, plain: Plain, sums: Sums, ids: list[str]) -> FoundG
 def _spans(uses: tuple[Use, ...]) -> list[tuple[int, int]]:
     """Where the columns of rows of each column of the table begin and end."""
     edges = np.cumsum([0, *(use.width for use in uses)]).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _cells(use: Use, value: Any) -> Any:
