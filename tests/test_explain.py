@@ -151,6 +151,6 @@ def test_numbers_as_people_read_them():
     assert [decimals(s) for s in (0.012, 1.5, 23.0, 4e5, 0.0, float("nan"))] == [3, 1, 0, 0, 2, 2]
     assert [number(v, 1) for v in (-0.01, 12345.67, float("nan"), 3.2e12)] == ["0.0", "12,345.7", "–", "3.2e+12"]
     assert [percent(p) for p in (0, 0.0001, 0.05, 0.5, 0.95, 0.9999, 1)] == [
-        "0 %", "<0.1 %", "5.0 %", "50 %", "95.0 %", ">99.9 %", "100 %",
+        "0%", "<0.1%", "5.0%", "50%", "95.0%", ">99.9%", "100%",
     ]  # fmt: skip
     assert shortened("a_very_long_name_indeed", 10) == "a_very…eed"

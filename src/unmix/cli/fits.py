@@ -113,7 +113,7 @@ def headline(found: FoundGroups | FoundComponents) -> str:
     text = plural(len(found.components), "component")
     if found.explained is None:
         return text
-    return f"{text}, {100 * found.explained:.0f} % of the variance"
+    return f"{text}, {100 * found.explained:.0f}% of the variance"
 
 
 def result_names(model: Any) -> list[str]:

@@ -24,11 +24,10 @@ def judged(source: Source, alpha: float, seed: int) -> tuple[Any, np.ndarray, np
 def show(source: Source, p: np.ndarray, odd: np.ndarray, alpha: float, most: int, say: Session) -> None:
     """How many rows are odd, and the oddest with their reasons."""
     count = int(odd.sum())
-    level = f"{100 * alpha:g} %"
+    level = f"{100 * alpha:g}%"
     if count:
-        say.show(
-            f"{plural(count, 'row')} of {source.n:,} look{'s' * (count == 1)} odd (false alarms among them: about {level})"
-        )
+        verb = "looks" if count == 1 else "look"
+        say.show(f"{plural(count, 'row')} of {source.n:,} {verb} odd (false alarms among them: about {level})")
     else:
         say.show(f"no row of {source.n:,} looks odd (false alarms allowed: {level})")
     order = np.lexsort((np.arange(len(p)), p, ~odd))

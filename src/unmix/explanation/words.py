@@ -32,10 +32,10 @@ def percent(share: float) -> str:
     if not math.isfinite(share):
         return "–"
     if 0 < share < 0.001:
-        return "<0.1 %"
+        return "<0.1%"
     if 0.999 < share < 1:
-        return ">99.9 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{100 * share:.0f} %"
+        return ">99.9%"
+    return f"{100 * share:.1f}%" if 0 < share < 0.1 or 0.9 < share < 1 else f"{100 * share:.0f}%"
 
 
 def plural(n: int, one: str, many: str = "") -> str:
@@ -63,7 +63,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, wr
             justify="left" if j < left or flows else "right",
             no_wrap=not flows,
             overflow="fold" if flows else "ellipsis",
-            ratio=1 if flows else None,
+            ratio=1 if flows and j == max(wrap) else None,
         )
     for row in rows:
         out.add_row(*row)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,7 @@ import numpy as np
 
 ROW_GROUP = 16 << 20  # bytes of rows that are written at a time
 SHEET = 1_048_576  # rows that a sheet of Excel holds, its header among them
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that a sheet cannot hold
 
 TABLES = (".csv", ".tsv", ".parquet", ".feather", ".jsonl", ".xlsx")  # that hold more than numbers
 KNOWN = (*TABLES, ".npy")
@@ -172,9 +174,9 @@ def write_feather(f: IO[bytes], tables: Iterator[Any]) -> int:
     """Arrow's own file, version 2 of Feather."""
     import pyarrow as pa
 
-    first = next(tables)
+    first = texts(next(tables))  # the next ones may have other dictionaries, which the file could not hold
     with pa.ipc.new_file(f, first.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        return _each(writer.write_table, first, tables)
+        return _each(writer.write_table, first, (texts(table) for table in tables))
 
 
 def write_jsonl(f: IO[bytes], tables: Iterator[Any]) -> int:
@@ -192,12 +194,23 @@ def write_xlsx(f: IO[bytes], tables: Iterator[Any]) -> int:
     """One sheet, by openpyxl."""
     try:
         from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
     except ImportError:
         raise ImportError("writing .xlsx needs openpyxl: pip install openpyxl, or write .csv instead") from None
-    first = next(tables)
     book = Workbook(write_only=True)
     sheet = book.create_sheet("table")
-    sheet.append(first.column_names)
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=None)  # Excel knows of no zones
+        if value is None or isinstance(value, (bool, int, date)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        out = WriteOnlyCell(sheet, CONTROL.sub("", str(value)))
+        out.data_type = "s"  # never a formula, whatever it begins with
+        return out
+
     written = 1
 
     def write(table: Any) -> None:
@@ -206,26 +219,16 @@ def write_xlsx(f: IO[bytes], tables: Iterator[Any]) -> int:
         if written > SHEET:
             raise ValueError(f"a sheet of Excel holds {SHEET:,} rows, and the table has more: write .csv or .parquet")
         for row in table.to_pylist():
-            sheet.append([_cell(value) for value in row.values()])
+            sheet.append([cell(value) for value in row.values()])
 
+    first = next(tables)
+    sheet.append([cell(name) for name in first.column_names])
     try:
         n = _each(write, first, tables)
-    except BaseException:
+    finally:
         sheet.close()
-        raise
     book.save(f)
     return n
-
-
-def _cell(value: Any) -> Any:
-    """A value that a cell of Excel can hold."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return (
-        value if value is None or isinstance(value, (str, bool, int, float)) or hasattr(value, "year") else str(value)
-    )
 
 
 def _each(write: Callable[[Any], Any], first: Any, rest: Iterator[Any]) -> int:
@@ -238,21 +241,13 @@ def _each(write: Callable[[Any], Any], first: Any, rest: Iterator[Any]) -> int:
 
 
 def texts(table: Any) -> Any:
-    """Dictionaries as the text that they stand for, which CSV can hold; durations and the like, too."""
+    """Dictionaries as the text that they stand for."""
     import pyarrow as pa
 
     for j, t in enumerate(table.schema.types):
         if pa.types.is_dictionary(t):
             table = table.set_column(j, table.column_names[j], table.column(j).cast(t.value_type))
-        elif pa.types.is_duration(t) or pa.types.is_nested(t):
-            table = table.set_column(
-                j, table.column_names[j], pa.array(map(_text, table.column(j).to_pylist()), pa.string())
-            )
     return table
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 def as_arrow(x: np.ndarray, names: list[str]) -> Any:

@@ -11,7 +11,8 @@ from unmix.cli.options import SAY, TABLE, Ask, asking
 
 SHOWN = 60  # columns in the table; --json has all
 LEVELS = 3  # of a category that are shown
-ROLES = {"used": "used", "id": "names rows", "label": "label", "weight": "weight", "left out": "left out"}
+WIDE = 80  # characters of a screen, from which on there is room for the number of different values
+ROLES = {"used": "", "id": "names the rows", "label": "label", "weight": "weight", "left out": "left out"}
 
 
 @click.command("info", short_help="What a table or a saved model holds.")
@@ -52,25 +53,31 @@ def _table(ask: Ask, say: Any) -> None:
     used = len(source.recipe.uses)
     say.show(f"{name}: {plural(source.n, 'row')}, {plural(len(source.columns), 'column')}, of which {used} can be used")
     say.show("")
-    say.show(_columns(source))
+    say.show(Columns(source.columns))
     if len(source.columns) > SHOWN:
         say.show(f"… and {len(source.columns) - SHOWN} more columns: --json has all")
     say.give(file=ask.file, rows=source.n, columns=[_facts(c) for c in source.columns])
     say.hint(f"next:  unmix select {ask.file}   how many groups;   unmix cluster {ask.file} --out groups.csv")
 
 
-def _columns(table: Any) -> Any:
-    from unmix.explanation.words import percent
-    from unmix.explanation.words import table as lines
+class Columns:
+    """What a table's columns are, as wide as the screen is."""
 
-    rows = []
-    for c in table.columns[:SHOWN]:
-        missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
-        distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
-        what = ROLES[c.role] + f": {c.why}" * bool(c.why)
-        rows.append([c.name, c.kind, missing, distinct, _values(c), what])
-    heads = ["column", "holds", "missing", "different", "values", "becomes"]
-    return lines(heads, rows, left=2, wrap=[0, 4, 5])
+    def __init__(self, columns: list[Any]) -> None:
+        self.columns = columns
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        from unmix.explanation.words import percent, shortened, table
+
+        wide, rows = options.max_width >= WIDE, []
+        for c in self.columns[:SHOWN]:
+            missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
+            distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
+            told = [text for text in (ROLES[c.role] + f": {c.why}" * bool(c.why), _values(c)) if text]
+            name = shortened(c.name, options.max_width // 3)
+            rows.append([name, c.kind, missing, *([distinct] if wide else []), "; ".join(told)])
+        heads = ["column", "holds", "missing", *(["different"] if wide else []), "values"]
+        yield table(heads, rows, left=2, wrap=[len(heads) - 1])
 
 
 def _values(c: Any) -> str:
@@ -83,12 +90,17 @@ def _values(c: Any) -> str:
         low, high = number(seen.low, whole), number(seen.high, whole)
         return f"{low} to {high}, mean {number(seen.mean, decimals(seen.deviation))}"
     if seen.low is not None and c.kind == "date":
-        return f"{seen.low} to {seen.high}"
+        return f"{_day(seen.low)} to {_day(seen.high)}"
     if c.kind in ("identifier", "text"):
         return f"{_short(seen.first)}, …" if seen.first is not None else ""
     some = sorted((seen.levels or {}).items(), key=lambda level: -level[1])[:LEVELS]
     more = ", …" * (len(seen.levels or {}) > LEVELS)
     return ", ".join(f"{_short(level)} {percent(n / seen.count)}" for level, n in some) + more
+
+
+def _day(value: Any) -> str:
+    """A date; with its time, where it has one."""
+    return str(value).removesuffix(" 00:00:00")
 
 
 def _short(value: Any) -> str:
