@@ -70,6 +70,9 @@ LOOPS = {
     "nonneg/_divergence.py:dense_rows": "one row's z",
     "nonneg/_multiplicative.py:Multiplicative.amounts": "one row's z",
     "selection/clouds.py:clouds": "how many columns there are rows enough for",
+    "table/streams.py:Stream.read": "pieces of a file",
+    "table/streams.py:Stream.skip": "pieces of a file",
+    "table/streams.py:Text.tail": "pieces of a file",
     "selection/likeness.py:structure": "draws until a comparison is decided: each is a fit of the engine",
 }
 SEVERAL_LOOPS = {

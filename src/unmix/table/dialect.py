@@ -32,17 +32,13 @@ class Dialect:
 
     separator: str
     quote: str = '"'
-    escape: str | bool = False
+    escape: str = ""
     lines: int = 0  # before the rows: a preamble, comments, the header
     skip: int = 0  # the bytes of these
     names: tuple[str, ...] | None = None
     width: int = 1
     notes: tuple[str, ...] = ()
-
-    @property
-    def squeeze(self) -> bool:
-        """Whether runs of blanks separate."""
-        return self.separator == " "
+    squeeze: bool = False  # runs of blanks separate
 
 
 def known(cell: str) -> bool:
@@ -81,27 +77,27 @@ def cut(lines: list[str], dialect: Dialect) -> tuple[list[list[str]], list[int]]
 
 def score(rows: list[list[str]]) -> tuple[float, float, int]:
     """How well a separator fits: the share of rows that it cuts alike, that of known cells, and the width."""
-    body = rows[min(PREAMBLE, len(rows) // 2) :]
+    body = rows[min(PREAMBLE, len(rows) // 2) :] if len(rows) > 12 else rows
     width, often = Counter(map(len, body)).most_common(1)[0] if body else (1, 0)
     cells = [c for row in body if len(row) == width for c in row][:CELLS]
     return often / max(1, len(body)), sum(map(known, cells)) / max(1, len(cells)), width
 
 
-def quoting(lines: list[str]) -> tuple[str, str | bool]:
+def quoting(lines: list[str]) -> tuple[str, str]:
     """The quotation mark, and what escapes it inside."""
     text = "".join(lines)
     single = len(re.findall(r"(?:^|[,;\t|])'[^'\r\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
     double = len(re.findall(r'(?:^|[,;\t|])"', text, re.MULTILINE))
     quote = "'" if single > double else '"'
-    return quote, "\\" if re.search(rf"\\{quote}(?![,;\t|\r\n])", text) else False
+    return quote, "\\" if re.search(rf"\\{quote}(?![,;\t|\r\n])", text) else ""
 
 
-def choose(lines: list[str], path: str, quote: str, escape: str | bool) -> Dialect:
+def choose(lines: list[str], path: str, quote: str, escape: str) -> Dialect:
     """The separator that cuts the most lines alike into the most cells of a known kind."""
     extension = re.sub(r"\.(gz|bz2|zst|xz|zip)$", "", path.lower()).rpartition(".")[2]
     best, found = (0.0, False, 0), Dialect(NONE, quote, escape)
     for rank, separator in enumerate(SEPARATORS):
-        tried = Dialect(separator, quote, escape)
+        tried = Dialect(separator, quote, escape, squeeze=separator == " " and quote not in "".join(lines))
         rows, _ = cut(lines, tried)
         alike, share, width = score(rows)
         headed = bool(rows) and len(rows[0]) == width
@@ -145,11 +141,13 @@ def sniff(head: bytes, complete: bool, path: str, header: bool | None) -> Dialec
     above = cut(comment[-1:], found)[0] if comment else []
     rows = rows[first:]
     if header is None and above and len(above[0]) == width > 1 and not is_header(rows, width, path)[0]:
-        names, taken = above[0], first
+        names: list[str] | None = above[0]
+        taken = first
         notes.append("the names of the columns are taken from the comment line above them")
     else:
         headed, note = (header, "") if header is not None else is_header(rows, width, path)
-        names, taken = (rows[0] if rows else []) if headed else None, first + headed
+        names = (rows[0] if rows else []) if headed else None
+        taken = first + headed
         notes += [note] * bool(note)
     passed = ends[taken - 1] if taken and ends else 0
     prefix = "".join(every[: top + bool(told) + passed])
@@ -183,11 +181,21 @@ def fitted(names: list[str], width: int, trailing: bool, notes: list[str]) -> li
     return names[:width] if len(names) == width + 1 and not names[-1] else names
 
 
+def counts_on(first: list[str], numbers: int, body: list[list[str]]) -> bool:
+    """Whether the numbers in the first row are names: years in a row, or positions from 0 above fractions."""
+    counted = [int(c) for c in first if re.fullmatch(r"\d{1,5}", c)]
+    if len(counted) < max(2, numbers) or any(b - a != 1 for a, b in pairwise(counted)):
+        return False
+    positions = counted == list(range(len(first))) and any("." in c or "," in c for row in body for c in row)
+    return 1800 <= counted[0] <= 2100 or (positions and len(first) > 2)
+
+
 def is_header(rows: list[list[str]], width: int, path: str) -> tuple[bool, str]:
     """Whether the first row names the columns, and what to say about it.
 
     It does where it has words above numbers or dates, and does not where it has numbers there. Numbers that count on by
-    one (years, positions) are names, too. Where all is text, it does if none of its cells comes again below.
+    one (years, or positions from 0 above fractions) are names, too. Where all is text, it does if none of its cells
+    comes again below.
     """
     if not rows:
         return False, ""
@@ -204,8 +212,7 @@ def is_header(rows: list[list[str]], width: int, path: str) -> tuple[bool, str]:
         else:
             again += first[j] in below
     data = "the first line is taken for data, not for names (--header changes that)"
-    counted = [int(c) for c in first if re.fullmatch(r"\d{1,4}", c)]
-    if numbers and not (len(counted) >= max(2, numbers) and all(b - a == 1 for a, b in pairwise(counted))):
+    if numbers and not counts_on([c for c in first if c], numbers, body):
         return (True, "") if words > numbers else (False, data)
     if words or numbers:
         return True, ""

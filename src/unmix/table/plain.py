@@ -91,7 +91,8 @@ def storage(column: Any) -> Any:
 def made(name: str, t: Any, position: int, get: Callable[[Any], Any]) -> Field:
     """A column with the type that it has in a table, and how to get there."""
     is_ = pa.types
-    to, how = t, same
+    to: Any = t
+    how: Callable[[Any], Any] = same
     if is_.is_dictionary(t):
         value = made("", t.value_type, 0, same).type
         if is_.is_string(value):
@@ -107,7 +108,7 @@ def made(name: str, t: Any, position: int, get: Callable[[Any], Any]) -> Field:
     elif is_.is_duration(t):
         to, how = pa.float64(), seconds
     elif is_.is_time(t):
-        to = pa.string()
+        to, how = pa.string(), clock
     elif is_.is_binary(t) or is_.is_large_binary(t) or is_.is_fixed_size_binary(t) or is_.is_binary_view(t):
         to, how = pa.string(), letters
     elif is_.is_run_end_encoded(t):
@@ -131,6 +132,14 @@ def seconds(column: Any) -> Any:
     """Durations as seconds."""
     per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
     return pc.divide(pc.cast(pc.cast(column, pa.int64()), pa.float64(), safe=False), per)
+
+
+def clock(column: Any) -> Any:
+    """Times of day as they are written, without fractions where there are none."""
+    try:
+        return pc.cast(pc.cast(column, pa.time32("s")), pa.string())
+    except pa.ArrowInvalid:
+        return pc.cast(column, pa.string())
 
 
 def letters(column: Any) -> Any:

@@ -7,8 +7,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,10 @@ import pyarrow as pa
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.table.errors import TableError, not_there
-from unmix.table.formats import Found, from_object, from_path
-from unmix.table.plain import Field, fields_of, unique
+from unmix.table.formats import from_path
+from unmix.table.found import Found
+from unmix.table.frames import from_object
+from unmix.table.plain import Field
 
 __all__ = ["Raw", "TableError", "read"]
 
@@ -69,9 +70,10 @@ class Raw:
         """
         fields = self._chosen(columns)
         positions = sorted({f.position for f in fields})
+        at = {p: i for i, p in enumerate(positions)}
         schema = pa.schema([(f.name, f.type) for f in fields])
         for batch in self._kept.batches(positions):
-            arrays = [f.of(batch.column(positions.index(f.position))) for f in fields]
+            arrays = [f.of(batch.column(at[f.position])) for f in fields]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def slice(self, start: int, stop: int, columns: list[str] | None = None) -> pa.Table:
@@ -79,8 +81,9 @@ class Raw:
         start, stop, _ = slice(start, stop).indices(self.n)
         fields = self._chosen(columns)
         positions = sorted({f.position for f in fields})
+        at = {p: i for i, p in enumerate(positions)}
         table = self._kept.take(start, max(start, stop), positions)
-        arrays = [f.of(table.column(positions.index(f.position))) for f in fields]
+        arrays = [f.of(table.column(at[f.position])) for f in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema([(f.name, f.type) for f in fields]))
 
     def close(self) -> None:
@@ -124,8 +127,9 @@ def read(source: Any, *, header: bool | None = None, budget: float | None = None
     ----------
     source : path, frame, Arrow data, or plain lists
         A file (CSV and other delimited text, Excel, JSON lines, Parquet, Feather, ARFF, `.npy`, `.npz`; text may be
-        packed with gzip, bzip2, xz or zstd), a folder of Parquet files, "-" for standard input; a frame of pandas, polars (lazy ones, too)
-        or narwhals; a DuckDB relation or anything else with an Arrow stream; a list of dicts or a dict of lists.
+        packed with gzip, bzip2, xz or zstd), a folder of Parquet files, "-" for standard input; a frame of pandas,
+        polars (lazy ones, too) or narwhals; a DuckDB relation or anything else with an Arrow stream; a list of dicts
+        or a dict of lists.
     header : bool, optional
         Whether the first row of a text file or sheet names the columns; by default told from the values.
     budget : float, optional

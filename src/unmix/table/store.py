@@ -1,6 +1,6 @@
 """Where the columns of a table are: in memory, in an Arrow file beside, or in the Parquet files that were given.
 
-Each gives a range of rows, of the columns at some positions, as a table; from several threads at once.
+Each gives a range of rows, of the columns at some positions (in rising order), as a table, to several threads at once.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ class IpcFile:
 
     def _batch(self, i: int, positions: list[int]) -> Any:
         with reading(self.path, "an Arrow file", pa.ArrowInvalid, OSError):
-            batch = self._reader(sorted(positions)).get_batch(i)
-        order = sorted(positions)
-        return batch.select([order.index(p) for p in positions])
+            return self._reader(positions).get_batch(i)
 
     def take(self, start: int, stop: int, positions: list[int]) -> Any:
         """Rows start..stop."""
@@ -171,6 +169,7 @@ class Store:
     def __init__(self, limit: float) -> None:
         self.limit, self.held, self.size, self.n = limit, [], 0, 0  # type: ignore[var-annotated]
         self.folder: str | None = None
+        self.schema: Any = None
         self.sink: Any = None
         self.writer: Any = None
 
@@ -188,14 +187,17 @@ class Store:
     def _spill(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="unmix-")
         self.sink = pa.OSFile(str(Path(self.folder, "table.arrow")), "wb")
-        self.writer = pa.ipc.new_file(self.sink, self.held[0].schema)
+        # A file of batches takes one dictionary a column, and the next batch may have another: values are written.
+        kinds = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in self.held[0].schema]
+        self.schema = pa.schema(kinds)
+        self.writer = pa.ipc.new_file(self.sink, self.schema)
         held, self.held = self.held, []
         for batch in held:
             self._write(batch)
 
     def _write(self, batch: Any) -> None:
         try:
-            self.writer.write_batch(batch)
+            self.writer.write_batch(batch.cast(self.schema) if batch.schema != self.schema else batch)
         except OSError as e:
             raise self._full(e) from e
 
@@ -226,7 +228,7 @@ class Store:
     def done(self, schema: Any) -> Memory | IpcFile:
         """What was taken."""
         if self.writer is None:
-            return Memory(pa.Table.from_batches(self.held, schema))
+            return Memory(pa.Table.from_batches(self.held, schema).unify_dictionaries())
         try:
             self._close()
         except OSError as e:

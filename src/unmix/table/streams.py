@@ -32,6 +32,10 @@ def packing(head: bytes) -> str:
     return next((name for magic, name in PACKED.items() if head.startswith(magic)), "")
 
 
+class NotUtf8(Exception):  # noqa: N818
+    """The file is not UTF-8, as its beginning was."""
+
+
 @dataclass(frozen=True)
 class Text:
     """A text file: where it is, what it is packed and encoded in, and where its table begins."""
@@ -60,12 +64,18 @@ class Text:
     def open(self) -> Any:
         """The rows as UTF-8, to be read by PyArrow."""
         f = self.raw()
-        if self.encoding == "utf-8" and not self.squeeze and not self.packed:
+        if self.plain:
             f.seek(self.begin + self.skip)
-            return f
+            return Stream(self, f)
+        f.read(self.begin)
         stream = Stream(self, f)
         stream.skip(self.skip)
         return stream
+
+    @property
+    def plain(self) -> bool:
+        """Whether the bytes of the file are those of the text."""
+        return self.encoding == "utf-8" and not self.squeeze and not self.packed
 
     def head(self, size: int = HEAD) -> bytes:
         """The first bytes of the text as UTF-8."""
@@ -74,10 +84,11 @@ class Text:
 
     def tail(self) -> bytes:
         """The last bytes, where they can be reached without reading all; of a packed file all is read."""
+        if self.plain:
+            with self.raw() as raw:
+                raw.seek(max(0, os.path.getsize(self.path) - 1024))
+                return raw.read()
         with self.open() as f:
-            if not isinstance(f, Stream):
-                f.seek(max(0, os.path.getsize(self.path) - 1024))
-                return f.read()
             last = b""
             while piece := f.read(CHUNK):
                 last = piece[-1024:]
@@ -89,15 +100,26 @@ class Text:
             head = f.read(HEAD)
             if len(head) < HEAD:
                 return [head]
-            plain = not isinstance(f, Stream)
-            if not plain:
+            if not self.plain:
                 return [whole(head + f.read(HEAD), False)]
+        pieces = [whole(head, False)]
+        with self.raw() as raw:
             size = os.path.getsize(self.path)
-            pieces = [whole(head, False)]
             for at in (size // 4, size // 2, 3 * size // 4, size - PIECE):
-                f.seek(max(at, self.begin + self.skip + HEAD))
-                pieces.append(whole(f.read(PIECE), True))
+                raw.seek(max(at, self.begin + self.skip + HEAD))
+                pieces.append(whole(raw.read(PIECE), True))
+        if not all(map(is_utf8, pieces)):
+            raise NotUtf8
         return pieces
+
+
+def is_utf8(piece: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    try:
+        piece.decode()
+        return True
+    except UnicodeDecodeError:
+        return False
 
 
 def whole(piece: bytes, inside: bool) -> bytes:
@@ -113,10 +135,10 @@ class Stream(io.RawIOBase):
 
     def __init__(self, text: Text, f: IO[bytes]) -> None:
         self.text, self.f, self.rest = text, f, b""
-        self.decoder = None if text.encoding == "utf-8" else codecs.getincrementaldecoder(text.encoding)("replace")
+        strict = text.encoding == "utf-8"
+        self.decoder = codecs.getincrementaldecoder(text.encoding)("strict" if strict else "replace")
         self.after = NEWLINE  # the byte before, of text that is squeezed
         self.pending = b""
-        f.read(text.begin)
 
     def readable(self) -> bool:  # noqa: D102
         return True
@@ -140,17 +162,25 @@ class Stream(io.RawIOBase):
         self.rest = data[size:]
         return data[:size]
 
-    def _next(self) -> bytes | None:
-        """The next piece as UTF-8; None at the end."""
+    def unpacked(self, size: int) -> bytes:
+        """The next bytes as they are in the file."""
         try:
-            raw = self.f.read(CHUNK)
+            return self.f.read(size)
         except BROKEN as e:
             what = {"gzip": "gzip", "zstd": "zstd", "": "text"}.get(self.text.packed, self.text.packed)
             raise TableError(
                 f"{self.text.name} is packed with {what} and cannot be unpacked to its end ({str(e)[:100]}): it looks "
                 "truncated or damaged; fetch it again"
             ) from e
-        data = raw if self.decoder is None else self.decoder.decode(raw, not raw).encode("utf-8", "replace")
+
+    def _next(self) -> bytes | None:
+        """The next piece as UTF-8; None at the end."""
+        raw = self.unpacked(CHUNK)
+        try:
+            letters = self.decoder.decode(raw, not raw)
+        except UnicodeDecodeError as e:
+            raise NotUtf8 from e
+        data = raw if self.text.encoding == "utf-8" else letters.encode("utf-8", "replace")
         if self.text.squeeze:
             data = self._squeezed(data, not raw)
         return data if raw or data else None
@@ -189,7 +219,7 @@ def opened(path: str, name: str) -> Text:
     if kind:
         text = replace(text, packed=kind, member=only_member(path, name) if kind == "zip" else "")
     with text.raw() as f:
-        head = Stream(text, f).read(HEAD) if kind else f.read(HEAD)
+        head = Stream(text, f).unpacked(HEAD)
     told = told_by(head)
     if told is not None:
         raise TableError(f"{name} is {told[0]}, not a table: {told[1]}")
@@ -213,7 +243,7 @@ def encoded(text: Text, head: bytes) -> Text:
             "Parquet, or write the file again"
         )
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # which may end in the middle of a letter
         return text
     except UnicodeDecodeError:
         pass
@@ -226,7 +256,7 @@ def encoded(text: Text, head: bytes) -> Text:
 def western(text: Text, head: bytes) -> Text:
     """The text as Windows' Western European, or as Latin-1 where that leaves bytes without a meaning."""
     undefined = np.isin(np.frombuffer(head, np.uint8), [0x81, 0x8D, 0x8F, 0x90, 0x9D]).any()
-    return replace(text, encoding="latin-1" if undefined else "cp1252", begin=0)
+    return replace(text, encoding="latin-1" if undefined else "cp1252")
 
 
 def only_member(path: str, name: str) -> str:

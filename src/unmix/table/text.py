@@ -21,19 +21,15 @@ import pyarrow.csv as csv
 from unmix.engine.config import get_config
 from unmix.table.dialect import NONE, Dialect, sniff
 from unmix.table.errors import TableError
-from unmix.table.store import Store
-from unmix.table.streams import Stream, Text, western
 from unmix.table.outcome import again, fits, told
+from unmix.table.store import Store
+from unmix.table.streams import Text
 from unmix.table.values import MISSING, Plan, Tally, convert, plan_column
 
 BLOCK, LONGEST = 4 << 20, 256 << 20  # bytes that are parsed at a time; a row that is longer has a quote that is open
 RAGGED_SHARE, RAGGED_MOST = 0.01, 1000  # rows of another width that are left out rather than refused
 PASSES = 3
 Tell = Callable[[str], None]
-
-
-class NotUtf8(Exception):  # noqa: N818
-    """The file is not UTF-8, as its beginning was."""
 
 
 @dataclass
@@ -60,27 +56,29 @@ def parse(stream: Any, dialect: Dialect, ragged: Callable[[Any], str], block: in
         csv.ParseOptions(
             delimiter="\t" if dialect.squeeze else dialect.separator,
             quote_char=dialect.quote or False,
-            escape_char=dialect.escape,
+            escape_char=dialect.escape or False,
             newlines_in_values=True,
             invalid_row_handler=ragged,
         ),
         csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), null_values=MISSING, strings_can_be_null=True
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=MISSING,
+            strings_can_be_null=True,
+            check_utf8=False,
         ),
     )
 
 
-def sample(text: Text, dialect: Dialect) -> list[Any]:
+def sample(text: Text, dialect: Dialect, ragged: Ragged) -> list[Any]:
     """Columns of strings from some places of the file."""
     batches = []
     for piece in text.looks():
         if piece.strip():
             try:
-                reader = parse(pa.BufferReader(piece), dialect, lambda row: "skip", max(BLOCK, 2 * len(piece)))
+                reader = parse(pa.BufferReader(piece), dialect, ragged, max(BLOCK, 2 * len(piece)))
                 batches += list(reader)
-            except pa.ArrowInvalid as e:
-                if "UTF8" in str(e):
-                    raise NotUtf8 from e
+            except pa.ArrowInvalid:
+                pass  # the pass over the whole file says what is wrong
     empty = [pa.array([], pa.string())] * dialect.width
     return [pa.concat_arrays(c) for c in zip(*(b.columns for b in batches), strict=True)] if batches else empty
 
@@ -89,11 +87,11 @@ def plans_of(columns: list[Any], separator: str) -> list[Plan]:
     """How to read each column. The decimal mark of the file settles it where a column fits both."""
     marks = []
     for cells in columns:
-        commas = pc.any(pc.match_substring_regex(cells, r"\d,\d")).as_py()
-        points = pc.any(pc.match_substring_regex(cells, r"^[+-]?\d*\.\d+$")).as_py()
-        if commas or points:  # under the other mark this column would be none of numbers
+        if pc.any(pc.match_substring_regex(cells, r"\d,\d")).as_py():
             fits = plan_column(cells, ".", False), plan_column(cells, ",", False)
-            marks += [p.point for p in fits[:1] if p.kind == "number" and fits[0].point == fits[1].point]
+            marks += [fits[0].point] * (fits[0].kind == "number" and fits[0].point == fits[1].point)
+        elif pc.any(pc.match_substring_regex(cells, r"^[+-]?(?:0?|\d*)\.(?:\d|\d\d|\d{4,})$")).as_py():
+            marks.append(".")  # no thousands
     comma, point = marks.count(","), marks.count(".")
     mark = "," if comma > point or (comma == point == 0 and separator == ";") else "."
     return [plan_column(cells, mark, mark == ",") for cells in columns]
@@ -138,33 +136,28 @@ class TextTable:
         self.last: Any = None
 
     def read(self) -> Columns:
-        """Read it; again as Western European text where its bytes are not UTF-8 after all."""
-        try:
-            return self._read()
-        except NotUtf8:
-            with self.text.raw() as f:
-                self.text = western(replace(self.text, skip=0, squeeze=False), f.read(1 << 20))
-            return self._read()
-
-    def _read(self) -> Columns:
+        """Tell its layout, and read it."""
         head = self.text.head()
         if not head.strip():
             raise TableError(f"{self.text.name} is empty: there is nothing to read")
         self.dialect = sniff(head, len(head) < 1 << 20, self.text.name, self.header)
         return self.rows()
 
-    def rows(self) -> Columns:
-        """Read the rows in the layout that was found."""
+    def rows(self, fixed: dict[int, Plan] | None = None) -> Columns:
+        """Read the rows in the layout that was found; columns in `fixed` as it says."""
         text, dialect = self.text, self.dialect
         text = replace(text, squeeze=dialect.squeeze)
         if dialect.squeeze:
             lines = text.head().splitlines(keepends=True)[: dialect.lines]
             dialect = replace(dialect, skip=sum(map(len, lines)))
         self.text, self.dialect = replace(text, skip=dialect.skip), dialect
-        columns = sample(self.text, dialect)
+        self.ragged = Ragged()
+        columns = sample(self.text, dialect, self.ragged)
         if not any(len(c) for c in columns):
             self._nothing()
         plans = plans_of(columns, dialect.separator)
+        for j, plan in (fixed or {}).items():
+            plans[j] = plan
         for attempt in range(PASSES):
             store, tallies = self._pass(plans)
             wrong = [j for j, (p, t) in enumerate(zip(plans, tallies, strict=True)) if not fits(p, t)]
@@ -179,6 +172,10 @@ class TextTable:
     def _nothing(self) -> None:
         """The error for a file without a row that can be read."""
         name, d = self.text.name, self.dialect
+        if self.ragged.count:
+            raise self._too_ragged(self.ragged.count)
+        if d.names and any("\n" in n for n in d.names):
+            raise TableError(f"{name}: a quotation mark in its first line is not closed: repair that line")
         if d.names is None:
             raise TableError(f"{name} holds no row that can be read: give a table with a row for each case")
         shown = ", ".join(d.names[:5]) + (" …" if len(d.names) > 5 else "")
@@ -224,9 +221,9 @@ class TextTable:
 
     def _share(self, stream: Any) -> str:
         """How much of the file was read, where its length tells."""
-        if isinstance(stream, Stream) or stream.closed:
+        if not self.text.plain or stream.closed:
             return ""
-        return f", {100 * stream.tell() / max(1, os.path.getsize(self.text.path)):.0f} %"
+        return f", {100 * stream.f.tell() / max(1, os.path.getsize(self.text.path)):.0f} %"
 
     def _line(self, number: int) -> int:
         """The line of the file that a row is in, counted from 1, where no field holds a line break."""
@@ -234,14 +231,12 @@ class TextTable:
 
     def _explain(self, e: Exception, rows: int) -> Exception:
         """PyArrow's complaint as a sentence."""
-        if "UTF8" in str(e):
-            return NotUtf8()
         if self.ragged.count > RAGGED_MOST:
             return self._too_ragged(None)
         if "straddling" in str(e) or "sync" in str(e) or "truncated" in str(e).lower():
             return TableError(
-                f"{self.text.name}: a quotation mark near line {self._line(rows)} is not closed, so the rest of the file "
-                "would be one value: repair that line"
+                f"{self.text.name}: a quotation mark near line {self._line(rows)} is not closed, so the rest of the "
+                "file would be one value: repair that line"
             )
         return TableError(f"{self.text.name} cannot be read after line {self._line(rows)} ({str(e)[:150]})")
 
@@ -281,8 +276,8 @@ class TextTable:
 
     def _open_quote(self, lines: int) -> TableError:
         return TableError(
-            f"{self.text.name}: a quotation mark {lines} lines before the end is not closed, so what follows it would be "
-            "one value: repair that line"
+            f"{self.text.name}: a quotation mark {lines} lines before the end is not closed, so what follows it would "
+            "be one value: repair that line"
         )
 
     def _layout(self, plans: list[Plan]) -> list[str]:

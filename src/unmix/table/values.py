@@ -1,7 +1,7 @@
 """Columns of text as numbers, dates, truth values or text: told from a sample, converted piece by piece.
 
-A piece of a column never fails to convert: what does not fit the column's kind becomes null and is counted as a word, so
-that the end of the file decides whether a few words stand for missing values or the column is text.
+A piece of a column never fails to convert: what does not fit the column's kind becomes null and is counted as a word,
+so that the end of the file decides whether a few words stand for missing values or the column is text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ MISSING = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "<NA>", "#N/A"),
     *("#NA", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
 )
-ODD = ("?", "-", "--", "---", ".", "..", "missing", "Missing", "MISSING", "n.a.", "N.A.", "n.a", "NA.", "nil")
+ODD = ("?", "-", "--", "---", ".", "..", "missing", "Missing", "MISSING", "n.a.", "N.A.", "n.a")
 WORDS_SHARE, WORDS_KINDS = 0.1, 10  # words in a column of numbers: at most this share of it, and so many different ones
 EXACT = 2.0**53  # whole numbers up to here are exact in float64
 
 PLAIN = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
+WIDE = r"^[+-]?\d{1,18}$|^[+-]?[1-8]\d{18}$"  # fits int64
 MONEY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|CHF)"
 GAP = "[ \u00a0\u2009\u202f'’]"
 
@@ -92,7 +93,7 @@ def convert(cells: Any, plan: Plan, tally: Tally) -> Any:
     elif plan.kind == "truth":
         values = attempt(pc.utf8_lower(cells), "^(?:true|false)$", pa.bool_())
     elif plan.kind == "wide":
-        values = refuse_codes(cells, attempt(cells, r"^[+-]?\d{1,18}$|^[1-8]\d{18}$", pa.int64()))
+        values = refuse_codes(cells, attempt(cells, WIDE, pa.int64()))
     elif plan.kind == "date":
         values = dates(cells, plan.formats, plan.type)
     else:
@@ -196,12 +197,16 @@ def dates(cells: Any, formats: tuple[str, ...], to: Any) -> Any:
 def plan_column(cells: Any, point: str, european: bool) -> Plan:
     """How to read a column, told from a sample of its cells (standard words for missing are null already)."""
     cells = cells.drop_null()
+    if len(cells) and point == "." and is_plain(cells):  # most columns: the other questions need not be asked
+        found = plan_numbers(cells, point)
+        assert found is not None
+        return found
     trim = bool(len(cells)) and bool(pc.any(pc.match_substring_regex(cells, r"^\s|\s$")).as_py())
     if trim:
         cells = trimmed(cells).drop_null()
     seen = pc.is_in(cells, pa.array(ODD, cells.type))
     odd = tuple(pc.unique(cells.filter(seen)).to_pylist())
-    cells = cells.filter(pc.invert(seen))
+    every, cells = cells, cells.filter(pc.invert(seen))
     if not len(cells):
         return Plan("text" if len(odd) > 1 else "empty", trim=trim)  # + and - alone are signs, not holes
     if pc.all(pc.match_substring_regex(pc.utf8_lower(cells), "^(?:true|false)$")).as_py():
@@ -210,30 +215,49 @@ def plan_column(cells: Any, point: str, european: bool) -> Plan:
     if found is not None:
         return replace(found, trim=trim)
     symbols = not pc.any(pc.match_substring_regex(cells, r"[\pL\pN]")).as_py()
-    return Plan("text", odd=() if symbols else odd, trim=trim)
+    often = tuple(
+        w for w in odd if len(w) < 3 or pc.sum(pc.equal(every, w)).as_py() > 1
+    )  # once, it is a word like others
+    return Plan("text", odd=() if symbols else often, trim=trim)
 
 
 def plan_numbers(cells: Any, point: str) -> Plan | None:
     """A column of numbers, or None."""
-    best: tuple[int, bool, str] | None = None
-    for p in (".", ","):
-        tally = Tally()
-        convert(cells, Plan("number", point=p), tally)
-        if tally.values and tally.few() and (best is None or (tally.strange, p != point) < best[:2]):
-            best = tally.strange, p != point, p
-    if best is None:
+    point = mark_of(cells, point)
+    if not point:
         return None
     digits = pc.match_substring_regex(cells, r"^[+-]?\d+$")
-    codes = pc.match_substring_regex(cells, r"^0\d+$|^\+\d{7,}$")
-    if pc.any(codes).as_py() and pc.all(digits).as_py():
+    if not pc.all(digits).as_py():
+        split = pc.any(pc.match_substring_regex(cells, r"\d[.,]\d|[eE.]")).as_py()
+        return Plan("number", point=point, whole=not split and bool(pc.any(digits).as_py()))
+    if pc.any(pc.match_substring_regex(cells, r"^0\d+$|^\+\d{7,}$")).as_py():
         return Plan("text")
-    whole = cells.filter(digits)
-    if pc.any(pc.match_substring_regex(whole, r"^[+-]?\d{16,}$")).as_py() and len(whole) == len(cells):
-        exact = pc.all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$|^[1-8]\d{18}$")).as_py()
-        one_length = len(pc.unique(pc.binary_length(cells))) == 1
-        return Plan("wide") if exact else Plan("text") if one_length else Plan("number", point=best[2])
-    plain = pc.any(pc.match_substring_regex(cells, r"\d[.,]\d|[eE.]")).as_py()
-    return Plan("number", point=best[2], whole=len(whole) > 0 and not plain)
+    if not pc.any(pc.match_substring_regex(cells, r"^[+-]?\d{16,}$")).as_py():
+        return Plan("number", point=point, whole=True)
+    if pc.all(pc.match_substring_regex(cells, WIDE)).as_py():
+        return Plan("wide")
+    one_length = len(pc.unique(pc.binary_length(cells))) == 1
+    return Plan("text") if one_length else Plan("number", point=point)
+
+
+def is_plain(cells: Any) -> bool:
+    """Whether all cells are numbers as programs write them."""
+    try:
+        pc.cast(cells, pa.float64())
+        return True
+    except pa.ArrowInvalid:
+        return False
+
+
+def mark_of(cells: Any, point: str) -> str:
+    """The decimal mark under which the most cells are numbers; "" where they are none."""
+    own, other = Tally(), Tally()
+    convert(cells, Plan("number", point=point), own)
+    if own.strange:
+        convert(cells, Plan("number", point="." if point == "," else ","), other)
+        if other.values and other.few() and (not own.values or other.strange < own.strange):
+            return "." if point == "," else ","
+    return point if own.values and own.few() else ""
 
 
 def plan_dates(cells: Any, european: bool) -> Plan | None:

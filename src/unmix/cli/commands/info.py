@@ -74,7 +74,7 @@ class Columns:
             missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
             distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
             told = [text for text in (ROLES[c.role] + f": {c.why}" * bool(c.why), _values(c)) if text]
-            name = shortened(c.name, options.max_width // 3)
+            name = shortened(c.name, max(14, options.max_width // (3 if wide else 4)))
             rows.append([name, c.kind, missing, *([distinct] if wide else []), "; ".join(told)])
         heads = ["column", "holds", "missing", *(["different"] if wide else []), "values"]
         yield table(heads, rows, left=2, wrap=[len(heads) - 1])
