@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import unmix
-from unmix.cli.fits import model_class
 from unmix.cli.session import Session
 from unmix.cli.tables import part_of, weights_of
 from unmix.engine.sources import Source
@@ -24,10 +23,8 @@ WORDS = {
 }
 
 
-def chosen_model(name: str, source: Source, say: Session, option: str = "--model") -> Any:
-    """The model that was named, or the one for what the table holds."""
-    if name:
-        return model_class(name, option)
+def chosen_model(source: Source, say: Session, option: str = "--model") -> Any:
+    """The model for what the table holds."""
     recipe = source.recipe
     categories = [] if recipe is None else [use.name for use in recipe.uses if use.levels]
     if categories:

@@ -9,15 +9,14 @@ from unmix.cli.options import Ask
 from unmix.io.write import TABLES, checked_path
 
 
-def check_targets(ask: Ask, inputs: list[str], others: dict[str, str | None] | None = None) -> None:
+def check_targets(ask: Ask, inputs: list[str], save: str = "--save") -> None:
     """Refuse, before any work, files that cannot or must not be written."""
-    targets = {"--out": ask.out, "--save": ask.save, **(others or {})}
     seen: dict[str, str] = {}
-    for option, path in targets.items():
+    for option, path, table in (("--out", ask.out, True), (save, ask.save, False)):
         if path is None or path == "-":
             continue
         check_target(option, path, inputs, ask.force)
-        if option == "--out":
+        if table:
             known(option, path)
         place = os.path.realpath(path)
         if place in seen:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import numpy as np
 
 import unmix
@@ -15,8 +17,16 @@ from unmix.engine.sources import Source
 from unmix.explanation import FoundComponents, FoundGroups, explain
 from unmix.explanation.words import plural
 from unmix.model.capabilities import Components, Groups, Memberships
+from unmix.table.errors import not_there
 
 K_NAMES = ("n_clusters", "n_components")
+
+
+def loaded(path: str) -> Any:
+    """The model in a file."""
+    if not os.path.exists(path):
+        raise not_there(path)
+    return unmix.load(path)
 
 
 def model_class(name: str, option: str = "MODEL") -> Any:
@@ -27,7 +37,7 @@ def model_class(name: str, option: str = "MODEL") -> Any:
         lower = {n.lower(): n for n in known}
         close = difflib.get_close_matches(name.lower(), lower, 1, 0.5)
         hint = f"did you mean {lower[close[0]]}?" if close else f"the models are {', '.join(known)}"
-        raise ValueError(f"{option} {name!r} is not known: {hint}")
+        raise click.BadParameter(f"{name!r} is not known: {hint}", param_hint=option)
     return unmix.models()[found]
 
 
@@ -65,7 +75,7 @@ def setting(text: str, cls: Any) -> tuple[str, Any]:
             if near and equals
             else f"give NAME=VALUE, where NAME is one of {', '.join(known)}"
         )
-        raise ValueError(f"--set {text!r}: {hint}")
+        raise click.BadParameter(f"{text!r}: {hint}", param_hint="--set")
     try:
         return name, json.loads({"true": "true", "false": "false", "none": "null"}.get(value.lower(), value))
     except json.JSONDecodeError:

@@ -21,6 +21,7 @@ from unmix.table.read import read
 ARRAYS = (".zarr", ".h5", ".hdf5")  # that no table is made of
 WIDE = 10_000  # columns of an array that are still told apart
 PIECES = 400  # of a table, spread evenly, that stand for all of it
+TYPED = (".parquet", ".feather")  # files that keep the types of columns
 CHUNK = 16 << 20  # bytes of rows that are written at a time, about
 
 
@@ -113,7 +114,8 @@ def write_beside(
     """Write the old columns of a table and new ones beside them; return how many rows, and the new names."""
     old = old_names(source)
     new = [unlike(name, old) for name in names]
-    tables = _beside(source, new, blocks)
+    times = {} if Path(path).suffix.lower() in TYPED else _times(source)
+    tables = (_in_short(table, times) for table in _beside(source, new, blocks))
     if path == "-":
         import sys
 
@@ -155,6 +157,38 @@ def _beside(source: Source, names: list[str], blocks: Iterable[list[Any]]) -> It
                 table = table.append_column(name, pa.array(np.concatenate(column)))
             yield table
             at, held, count = at + count, [[] for _ in names], 0
+
+
+def _times(source: Source) -> dict[str, Any]:
+    """The shortest type for each column of times, in text: dates where all are at midnight, then whole seconds."""
+    import pyarrow as pa
+
+    if not isinstance(source, Table):
+        return {}
+    columns = [f.name for f in source.raw.schema if pa.types.is_timestamp(f.type) and f.type.tz is None]
+    left = {name: [pa.date32(), pa.timestamp("s"), pa.timestamp("ms")] for name in columns}
+    for batch in source.raw.batches(columns) if columns else ():
+        left = {name: [t for t in types if _holds(batch.column(name), t)] for name, types in left.items()}
+    return {name: types[0] for name, types in left.items() if types}
+
+
+def _holds(column: Any, shorter: Any) -> bool:
+    """Whether a type holds all times of a column."""
+    import pyarrow as pa
+
+    try:
+        column.cast(shorter)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _in_short(table: Any, times: dict[str, Any]) -> Any:
+    """A table with its times in shorter types."""
+    for name, shorter in times.items():
+        j = table.column_names.index(name)
+        table = table.set_column(j, name, table.column(j).cast(shorter))
+    return table
 
 
 def _marked(blocks: Iterable[list[Any]]) -> Iterator[list[Any] | None]:

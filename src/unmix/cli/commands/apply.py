@@ -29,17 +29,16 @@ def command(ask: Ask, model: str, labels: bool) -> None:
     The columns are read, scaled and coded as those of the table that the model was fitted to; FILE may have others
     beside, which are carried through.
     """
-    import unmix
     from unmix.cli.ends import write
     from unmix.cli.files import check_targets
-    from unmix.cli.fits import result_names, results, show
+    from unmix.cli.fits import loaded, result_names, results, show
     from unmix.cli.session import session
     from unmix.cli.tables import like
     from unmix.model.capabilities import Components
 
     with session(ask) as say:
         check_targets(ask, [ask.file, model])
-        estimator = unmix.load(model)
+        estimator = loaded(model)
         source = like(ask.file, estimator, ask.header, say)
         if not isinstance(estimator, Components):
             show(estimator, source, None, say)

@@ -40,18 +40,18 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
     from unmix.cli.choose import asked_of, chosen_model, settled_k
     from unmix.cli.ends import finish
     from unmix.cli.files import check_targets
-    from unmix.cli.fits import fitted, made, show
+    from unmix.cli.fits import fitted, made, model_class, show
     from unmix.cli.session import session
     from unmix.cli.tables import opened, weights_of
     from unmix.model.capabilities import Groups
 
     with session(ask) as say:
         check_targets(ask, [ask.file])
+        cls = model_class(model, "--model") if model else None
+        if cls is not None and not issubclass(cls, Groups):
+            raise click.BadParameter(f"{cls.__name__} finds no groups: say  unmix reduce", param_hint="--model")
         source = opened(ask, say)
-        cls = chosen_model(model, source, say)
-        if not issubclass(cls, Groups):
-            raise ValueError(f"--model {cls.__name__} finds no groups: take one with labels, or say  unmix reduce")
-        w, estimator = weights_of(source), None
+        cls, w = cls or chosen_model(source, say), weights_of(source)
         if k is None:
             answer = asked_of(made(cls, None, settings, ask.seed), source, ask.seed, None, say)
             k = settled_k(answer, say)

@@ -51,7 +51,7 @@ def command(ask: Ask, model: str, k: int | None, settings: tuple[str, ...], chec
     estimator = made(cls, k, settings, ask.seed)
     ask.save, ask.out = ask.out or _beside(ask.file), None
     with session(ask, checkpoint=checkpoint) as say:
-        check_targets(ask, [ask.file])
+        check_targets(ask, [ask.file], save="--out")
         if checkpoint is not None:
             check_target("--checkpoint", checkpoint, [ask.file], force=True)
         source = opened(ask, say)

@@ -131,8 +131,7 @@ def _facts(c: Any) -> dict[str, Any]:
 
 
 def _model(ask: Ask, say: Any) -> None:
-    import unmix
+    from unmix.cli.fits import loaded
     from unmix.cli.saved import told
 
-    model = unmix.load(ask.file)
-    told(model, ask.file, say)
+    told(loaded(ask.file), ask.file, say)

@@ -45,7 +45,7 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
         check_targets(ask, [ask.file])
         cls = model_class(model, "--model")
         if not issubclass(cls, Components):
-            raise ValueError(f"--model {cls.__name__} finds no components: say  unmix cluster, or take PCA")
+            raise click.BadParameter(f"{cls.__name__} finds no components: say  unmix cluster", param_hint="--model")
         source = opened(ask, say)
         if k is None and cls.__name__ == "PCA" and not any(s.startswith("n_components=") for s in settings):
             settings = (*settings, "n_components=parallel")

@@ -36,15 +36,16 @@ def command(ask: Ask, model: str, k: str | None, plot: str | None) -> None:
     """
     from unmix.cli.choose import asked_of, chosen_model, shown
     from unmix.cli.files import check_target
-    from unmix.cli.fits import made
+    from unmix.cli.fits import made, model_class
     from unmix.cli.session import session
     from unmix.cli.tables import opened
 
     with session(ask) as say:
         if plot is not None:
             check_target("--plot", plot, [ask.file], ask.force)
+        cls = model_class(model) if model else None
         source = opened(ask, say)
-        cls = chosen_model(model, source, say, "MODEL")
+        cls = cls or chosen_model(source, say, "MODEL")
         answer = asked_of(made(cls, None, (), ask.seed), source, ask.seed, numbers(k), say)
         shown(answer, say)
         if plot is not None:
