@@ -152,10 +152,9 @@ def _beside(source: Source, names: list[str], blocks: Iterable[list[Any]]) -> It
                 column.append(np.asarray(more))
             count += len(block[0])
         if count >= rows or (block is None and count):
-            table = _old(source, at, at + count)
-            for name, column in zip(names, held, strict=True):
-                table = table.append_column(name, pa.array(np.concatenate(column)))
-            yield table
+            old = _old(source, at, at + count)
+            new = [pa.array(np.concatenate(column)) for column in held]
+            yield pa.Table.from_arrays([*old.columns, *new], names=[*old.column_names, *names])
             at, held, count = at + count, [[] for _ in names], 0
 
 
