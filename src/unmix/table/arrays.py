@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,17 @@ from unmix.table.errors import TableError, reading
 from unmix.table.found import Found, Tell, check, stream
 from unmix.table.store import BATCH
 
-BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError, SyntaxError, NotImplementedError)
+BROKEN = (
+    ValueError,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    SyntaxError,
+    TokenError,
+    RuntimeError,
+)
 PICKLED = "it holds Python objects, which are not loaded: save numbers or strings, or give a frame"
 
 
@@ -116,7 +127,12 @@ def arrow_of(x: np.ndarray, name: str) -> Any:
     try:
         made = pa.array(x.astype(object) if x.dtype.kind in "US" else x, from_pandas=True)
         return made.cast(pa.string()) if pa.types.is_null(made.type) and x.dtype.kind == "U" else made
-    except (pa.ArrowException, ValueError, TypeError) as e:
+    except (
+        pa.ArrowException,
+        ValueError,
+        TypeError,
+        SystemError,
+    ) as e:  # NumPy raises the last for letters that are none
         raise TableError(
             f"{name} holds values of type {x.dtype}, which no column can hold: save numbers or text"
         ) from e

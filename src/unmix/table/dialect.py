@@ -77,7 +77,7 @@ def cut(lines: list[str], dialect: Dialect) -> tuple[list[list[str]], list[int]]
 
 def score(rows: list[list[str]]) -> tuple[float, float, int]:
     """How well a separator fits: the share of rows that it cuts alike, that of known cells, and the width."""
-    body = rows[min(PREAMBLE, len(rows) // 2) :] if len(rows) > 12 else rows
+    body = rows[min(PREAMBLE, len(rows) // 2) :] if len(rows) > 12 else rows[1:] or rows
     width, often = Counter(map(len, body)).most_common(1)[0] if body else (1, 0)
     cells = [c for row in body if len(row) == width for c in row][:CELLS]
     return often / max(1, len(body)), sum(map(known, cells)) / max(1, len(cells)), width
@@ -101,7 +101,7 @@ def choose(lines: list[str], path: str, quote: str, escape: str) -> Dialect:
         rows, _ = cut(lines, tried)
         alike, share, width = score(rows)
         headed = bool(rows) and len(rows[0]) == width
-        only_decimals = separator == "," and width == 2 and not headed and len(rows) > 1 and share == 1.0
+        only_decimals = separator == "," and width == 2 and len(rows[0]) == 1 and len(rows) > 1 and share == 1.0
         if width < 2 or alike < 0.5 or only_decimals:
             continue
         if separator == " " and share < (0.95 if extension in ("csv", "tsv") else 0.3):
@@ -135,6 +135,8 @@ def sniff(head: bytes, complete: bool, path: str, header: bool | None) -> Dialec
     found = Dialect(told[1], quote, escape) if told else choose(lines, path, quote, escape)
     rows, ends = cut(lines, found)
     width = score(rows)[2]
+    if rows and len(rows[0]) > width + 1 and not any(map(known, rows[0])):
+        width = len(rows[0])  # more names than fields: the rows are short, which is said when they are read
     first = next((i for i, row in enumerate(rows[:PREAMBLE]) if begins(row, width)), 0)
     notes = [f"{first} line{'s' * (first > 1)} before the table left out"] * (first > 0)
     comment = [line.lstrip("#% ") for line in every[:top] if line.strip()]
@@ -148,6 +150,7 @@ def sniff(head: bytes, complete: bool, path: str, header: bool | None) -> Dialec
         headed, note = (header, "") if header is not None else is_header(rows, width, path)
         names = (rows[0] if rows else []) if headed else None
         taken = first + headed
+        notes += [f"{len(comment)} comment line{'s' * (len(comment) > 1)} at the top left out"] * bool(comment)
         notes += [note] * bool(note)
     passed = ends[taken - 1] if taken and ends else 0
     prefix = "".join(every[: top + bool(told) + passed])

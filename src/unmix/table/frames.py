@@ -34,16 +34,16 @@ def from_object(source: Any, limit: float, tell: Tell) -> Found:
         return columns(named("", source, "the array"), "the array", limit, tell, [])
     if isinstance(source, (dict, list)):
         return of_records(source, "the table")
-    if hasattr(source, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(source)
-        return stream(reader, reader.schema, limit, tell, "the table")
     try:
-        frame: Any = nw.from_native(source)
-    except TypeError:
+        streams = hasattr(source, "__arrow_c_stream__")
+        frame: Any = pa.RecordBatchReader.from_stream(source) if streams else nw.from_native(source)
+    except (TypeError, pa.ArrowInvalid):  # one column is no table
         raise TypeError(
             f"a {type(source).__name__} is no table: give a path, a frame (pandas, polars, narwhals), Arrow data, a "
             "DuckDB relation, a list of dicts or a dict of lists"
         ) from None
+    if streams:
+        return stream(frame, frame.schema, limit, tell, "the table")
     table = frame.collect("pyarrow").to_native() if isinstance(frame, nw.LazyFrame) else frame.to_arrow()
     return from_object(table, limit, tell)
 
@@ -71,6 +71,8 @@ def pandas(frame: Any) -> Found:
 
 def series(s: Any) -> Any:
     """A pandas column as Arrow has it; of text, where its values are of several kinds."""
+    if str(s.dtype).startswith("period"):
+        s = s.dt.to_timestamp()
     try:
         return pa.array(s, from_pandas=True)
     except (*MIXED, AttributeError, NotImplementedError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from unmix.table.values import Plan, Tally, plan_column
+from unmix.table.values import Plan, Tally, dates, plan_column
 
 SHOWN = 4  # names or words in a sentence
 
@@ -21,7 +21,15 @@ def fits(plan: Plan, tally: Tally) -> bool:
         return tally.few() and not any(is_code(w) for w in tally.words) and (tally.values > 0 or not tally.strange)
     if plan.kind == "empty":
         return tally.strange == 0
-    return tally.strange == 0 or (plan.kind == "date" and not plan.other and tally.few() and tally.values > 0)
+    return tally.strange == 0 or (plan.kind == "date" and tally.values > 0 and tally.few() and not turns(plan, tally))
+
+
+def turns(plan: Plan, tally: Tally) -> bool:
+    """Whether day and month the other way round make dates of cells that are none this way."""
+    if not plan.other:
+        return False
+    words = pa.array(list(tally.words), pa.string())
+    return dates(words, plan.other, plan.type).null_count < len(words)
 
 
 def is_code(word: str) -> bool:
@@ -35,7 +43,7 @@ def again(plan: Plan, tally: Tally, last: bool) -> Plan:
         return Plan("text", trim=plan.trim)
     if plan.kind == "empty":
         return plan_column(pa.array(list(tally.words), pa.string()), plan.point, plan.point == ",")
-    if plan.kind == "date" and plan.other:
+    if plan.kind == "date" and turns(plan, tally):
         return replace(plan, formats=plan.other, other=())
     symbols = not any(c.isalnum() for w in tally.words for c in w)
     return Plan("text", odd=() if symbols else tuple(tally.odd), trim=plan.trim)
@@ -63,7 +71,7 @@ def told(names: list[str], plans: list[Plan], tallies: list[Tally]) -> list[str]
             notes.append(f"column {name!r} holds {plan.kind}s but for {cells} ({some}), taken for missing")
         if tally.dressed:
             groups["dressed"].append(name)
-        if plan.kind == "date" and plan.other:
+        if plan.kind == "date" and plan.other and not tally.words:
             groups["day first" if plan.formats[0].startswith("%d") else "month first"].append(name)
         if plan.kind == "date" and plan.formats == ("zone",):
             groups["zone"].append(name)

@@ -56,7 +56,7 @@ def fields_of(schema: Any, notes: list[str]) -> list[Field]:
         name for name, t, _, _ in found if pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_map(t)
     ]
     if strange:
-        notes.append(f"column{'s' * (len(strange) > 1)} {', '.join(map(repr, strange[:4]))} hold lists, read as text")
+        notes.append(f"lists are read as text in {', '.join(map(repr, strange[:4]))}")
     names = unique([name for name, *_ in found], notes)
     return [made(name, t, p, f) for name, (_, t, p, f) in zip(names, found, strict=True)]
 
@@ -94,13 +94,8 @@ def made(name: str, t: Any, position: int, get: Callable[[Any], Any]) -> Field:
     to: Any = t
     how: Callable[[Any], Any] = same
     if is_.is_dictionary(t):
-        value = made("", t.value_type, 0, same).type
-        if is_.is_string(value):
-            to = pa.dictionary(pa.int32(), value, t.ordered)
-            how = same if t == to else partial(cast_dictionary, to=to)
-        else:
-            decoded = made("", t.value_type, 0, same)
-            to, how = decoded.type, lambda c: decoded.of(pc.cast(c, t.value_type))
+        to = pa.dictionary(pa.int32(), pa.string(), t.ordered)  # whoever says category means one, of numbers, too
+        how = same if t == to else partial(cast_dictionary, to=to)
     elif is_.is_decimal(t) or is_.is_float16(t):
         to = pa.float64() if is_.is_decimal(t) else pa.float32()
     elif is_.is_large_string(t) or is_.is_string_view(t):

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -148,10 +148,13 @@ def read(source: Any, *, header: bool | None = None, budget: float | None = None
     folders: list[str] = []
     path, name = os.path.expanduser(os.fspath(source)), os.fspath(source)
     try:
-        if path == "-":
-            path, name = spooled(folders), "standard input"
-        elif not os.path.exists(path):
+        if path != "-" and not os.path.exists(path):
             raise not_there(path)
+        if path == "-":
+            path, name = spooled(sys.stdin.buffer, "standard input", folders), "standard input"
+        elif not os.path.isfile(path) and not os.path.isdir(path):  # a pipe
+            with open(path, "rb") as pipe:
+                path = spooled(pipe, name, folders)
         with progress_line(f"reading {Path(name).name}", settings) as tell:
             found = from_path(path, name, header, limit, tell)
             found.folders += folders
@@ -161,14 +164,14 @@ def read(source: Any, *, header: bool | None = None, budget: float | None = None
         raise
 
 
-def spooled(folders: list[str]) -> str:
-    """Standard input in a temporary file, which can be looked at more than once."""
+def spooled(pipe: IO[bytes], name: str, folders: list[str]) -> str:
+    """What comes through a pipe in a temporary file, which can be looked at more than once."""
     folder = tempfile.mkdtemp(prefix="unmix-")
     folders.append(folder)
     path = str(Path(folder, "input"))
     try:
         with open(path, "wb") as f:
-            shutil.copyfileobj(sys.stdin.buffer, f, 1 << 20)
+            shutil.copyfileobj(pipe, f, 1 << 20)
     except OSError as e:
-        raise TableError(f"standard input cannot be kept in {folder} ({e}): set TMPDIR to a larger disk") from e
+        raise TableError(f"{name} cannot be kept in {folder} ({e}): set TMPDIR to a larger disk") from e
     return path

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -41,18 +43,15 @@ def json_text(text: Text, limit: float, tell: Tell) -> Found:
 
 def json_lines(text: Text, limit: float, tell: Tell) -> Found:
     """One object a line: at once where that fits in memory."""
-    small = not text.packed and 3 * os.path.getsize(text.path) <= limit
-    try:
-        with text.open() as f:
-            if not small and not text.packed:
-                reader = pj.open_json(f, pj.ReadOptions(block_size=BLOCK))
-                return stream(reader, reader.schema, limit, tell, text.name)
-            return tidy(pj.read_json(f, pj.ReadOptions(block_size=BLOCK)), text.name)
-    except pa.ArrowException:  # values of several kinds in one column, or no JSON after all
-        with text.open() as f:
-            return of_records(
-                [parsed(line, text.name) for line in f.read().splitlines() if line.strip()], text.name, True
-            )
+    options = pj.ReadOptions(block_size=BLOCK)
+    if 3 * os.path.getsize(text.path) > limit:
+        with suppress(pa.ArrowException, AttributeError), text.open() as f:  # PyArrow before 19 cannot
+            reader = pj.open_json(f, options)
+            return stream(reader, reader.schema, limit, tell, text.name)
+    with suppress(pa.ArrowException), text.open() as f:  # a field may come late
+        return tidy(pj.read_json(f, options), text.name)
+    with text.open() as f:  # values of several kinds in one column, or no JSON after all
+        return of_records([parsed(line, text.name) for line in f.read().splitlines() if line.strip()], text.name, True)
 
 
 def whole(text: Text) -> Found:
@@ -89,15 +88,13 @@ def tidy(table: Any, name: str) -> Found:
 def of_records(value: Any, name: str, from_text: bool = False) -> Found:
     """A list of dicts or of rows, or a dict of lists."""
     if isinstance(value, dict):
-        parts = {
-            str(k): list(v)
-            if isinstance(v, (list, tuple)) or (not isinstance(v, (str, bytes, dict)) and hasattr(v, "__iter__"))
-            else None
-            for k, v in value.items()
-        }
-        sizes = {k: len(v) for k, v in parts.items() if v is not None}
-        if len(sizes) < len(parts) or len(set(sizes.values())) > 1:
-            raise TableError(f"{name} is no table: its columns ({sizes}) are not lists of one length")
+        single = [k for k, v in value.items() if isinstance(v, (str, bytes, dict)) or not isinstance(v, Iterable)]
+        if single:
+            raise TableError(f"{name} is no table: {single[0]!r} holds one value where a list of them is needed")
+        parts = {str(k): list(v) for k, v in value.items()}
+        if len({len(v) for v in parts.values()}) > 1:
+            sizes = ", ".join(f"{k!r} {len(v)}" for k, v in list(parts.items())[:4])
+            raise TableError(f"{name} is no table: its columns have different lengths ({sizes})")
     elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         keys = dict.fromkeys(k for row in value for k in row)
         parts = {str(k): [row.get(k) for row in value] for k in keys}
@@ -106,7 +103,7 @@ def of_records(value: Any, name: str, from_text: bool = False) -> Found:
         parts = {f"column {j + 1}": [row[j] if j < len(row) else None for row in value] for j in range(width)}
     else:
         raise TableError(f"{name} is no table: give a list of dicts, one for each row, or a dict of lists")
-    columns = {k: column_of(v or []) for k, v in parts.items()}
+    columns = {k: column_of(v) for k, v in parts.items()}
     check(len(next(iter(columns.values()))) if columns else 0, len(columns), name)
     table = pa.table(columns)
     return tidy(table, name) if from_text else arrow(Memory(table), [])
@@ -116,14 +113,6 @@ def column_of(values: Any) -> Any:
     """Values as a column: of text, where they are of several kinds."""
     try:
         return pa.array(values, from_pandas=True)
-    except MIXED:
-        pass
-    try:
-        return pa.array(
-            [None if v is None else float(v) for v in values if not isinstance(v, str)]
-            if not any(isinstance(v, str) for v in values)
-            else [None if missing(v) else str(v) for v in values]
-        )
     except MIXED:
         return pa.array([None if missing(v) else str(v) for v in values], pa.string())
 

@@ -53,7 +53,7 @@ class Text:
         """The bytes, unpacked."""
         try:
             if self.packed == "zip":
-                return zipfile.ZipFile(self.path).open(self.member)
+                return unzipped(self)
             if self.packed == "zstd":
                 return pa.CompressedInputStream(pa.OSFile(self.path), "zstd")  # type: ignore[no-any-return]
             known = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
@@ -259,12 +259,22 @@ def western(text: Text, head: bytes) -> Text:
     return replace(text, encoding="latin-1" if undefined else "cp1252")
 
 
+def unzipped(text: Text) -> IO[bytes]:
+    """The file in a zip archive."""
+    try:
+        return zipfile.ZipFile(text.path).open(text.member)
+    except (zipfile.BadZipFile, RuntimeError, KeyError, ValueError) as e:
+        raise TableError(
+            f"{text.name} is a zip archive that cannot be unpacked ({str(e)[:80]!r}): unpack it, or fetch it again"
+        ) from e
+
+
 def only_member(path: str, name: str) -> str:
     """The one file in a zip archive."""
     try:
         with zipfile.ZipFile(path) as z:
             members = [i.filename for i in z.infolist() if not i.is_dir() and not i.filename.startswith("__MACOSX")]
-    except zipfile.BadZipFile as e:
+    except (zipfile.BadZipFile, RuntimeError) as e:
         raise TableError(f"{name} begins as a zip archive but is truncated or damaged ({e}): fetch it again") from e
     if len(members) != 1:
         some = ", ".join(members[:5]) + (" …" if len(members) > 5 else "")

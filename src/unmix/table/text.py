@@ -85,15 +85,16 @@ def sample(text: Text, dialect: Dialect, ragged: Ragged) -> list[Any]:
 
 def plans_of(columns: list[Any], separator: str) -> list[Plan]:
     """How to read each column. The decimal mark of the file settles it where a column fits both."""
-    marks = []
+    marks, commas = [], False
     for cells in columns:
         if pc.any(pc.match_substring_regex(cells, r"\d,\d")).as_py():
+            commas = True
             fits = plan_column(cells, ".", False), plan_column(cells, ",", False)
             marks += [fits[0].point] * (fits[0].kind == "number" and fits[0].point == fits[1].point)
         elif pc.any(pc.match_substring_regex(cells, r"^[+-]?(?:0?|\d*)\.(?:\d|\d\d|\d{4,})$")).as_py():
             marks.append(".")  # no thousands
     comma, point = marks.count(","), marks.count(".")
-    mark = "," if comma > point or (comma == point == 0 and separator == ";") else "."
+    mark = "," if comma > point or (comma == point and commas and separator == ";") else "."
     return [plan_column(cells, mark, mark == ",") for cells in columns]
 
 
@@ -287,7 +288,7 @@ class TextTable:
         sep = names.get(d.separator, repr(d.separator))
         commas = any(p.kind == "number" and p.point == "," and not p.whole for p in plans)
         if d.separator not in (",", NONE) or commas:
-            notes.append(f"separated by {sep}" * bool(sep) + " with decimal commas" * commas)
+            notes.append(" ".join([f"separated by {sep}"] * bool(sep) + ["with decimal commas"] * commas))
         spoken = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}.get(self.text.encoding, self.text.encoding.upper())
         if self.text.encoding != "utf-8":
             notes.append(f"read as {spoken} (not UTF-8)")

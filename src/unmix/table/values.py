@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -37,9 +38,12 @@ def numeral(point: str, mark: str) -> str:
 
 NUMERAL = {".": numeral(".", ","), ",": numeral(",", ".")}
 MOMENTS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?"
-ZONE = r" ?(?:Z|[+-]\d\d:?\d\d)$"
-DATE = r"^\d{1,4}([./-])\d{1,2}[./-]\d{1,4}|^\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{2,4}|^[A-Za-z]{3,9} \d{1,2}, ?\d{4}"
+ISO = r"^\d{4}-\d\d-\d\d(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?)?"
+ZONE = r"(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$"
+DATE = (
+    r"^(?:\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)"
+    r"|\d{1,2}[ -][A-Za-z]{3,9}[ -](?:\d{4}|\d\d)|[A-Za-z]{3,9} \d{1,2}, ?\d{4})(?:[T ]\d.*)?$"
+)
 
 
 @dataclass(frozen=True)
@@ -187,11 +191,39 @@ def are_whole(values: Any) -> bool:
 def dates(cells: Any, formats: tuple[str, ...], to: Any) -> Any:
     """Cells as timestamps by the first format that fits each."""
     if formats[0] in ("iso", "zone"):
-        return attempt(cells, ISO + (ZONE if formats[0] == "zone" else "$"), to)
-    values = pc.strptime(cells, formats[0], "us", error_is_null=True)
+        try:
+            return pc.cast(cells, to)
+        except pa.ArrowInvalid:
+            days = pc.utf8_slice_codeunits(cells, 0, 10)
+            real = pa.array([d for d in pc.unique(days).to_pylist() if is_day(d)], cells.type)
+            return cast_matching(
+                pc.if_else(pc.is_in(days, real), cells, pa.scalar(None, cells.type)),
+                ISO + (ZONE if formats[0] == "zone" else "$"),
+                to,
+            )
+    values = by_format(cells, formats[0])
     for f in formats[1:]:
-        values = pc.coalesce(values, pc.strptime(cells, f, "us", error_is_null=True))
+        values = pc.coalesce(values, by_format(cells, f))
     return values
+
+
+def is_day(text: str | None) -> bool:
+    """Whether a date is one of the calendar: 0000-00-00 and 2021-02-30 are none."""
+    try:
+        return text is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def by_format(cells: Any, f: str) -> Any:
+    """Cells as timestamps by one format; null for 30.02.2020, which strptime takes for 1 March, and for the year 20."""
+    values = pc.strptime(cells, f, "us", error_is_null=True)
+    if values.null_count == len(values):
+        return values
+    before = re.findall("%([dmYy])", f).index("d")  # numbers before the day
+    end = pc.match_substring_regex(cells, rf"^\D*(?:\d+\D+){{{before}}}(?:29|30|31)(?:\D|$)")
+    wrong = pc.or_(pc.less(pc.year(values), 1000), pc.and_(pc.less_equal(pc.day(values), 3), end))
+    return pc.if_else(wrong, pa.scalar(None, values.type), values)
 
 
 def plan_column(cells: Any, point: str, european: bool) -> Plan:
@@ -264,24 +296,35 @@ def plan_dates(cells: Any, european: bool) -> Plan | None:
     """A column of dates, or None: day and month are told apart by the values."""
     n = len(cells)
     for name, pattern in (("zone", ISO + ZONE), ("iso", ISO + "$")):
-        if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
-            plan = Plan("date", formats=(name,))
-            return plan if dates(cells, plan.formats, plan.type).null_count == 0 else None
-    if not pc.all(pc.match_substring_regex(cells, DATE)).as_py():
+        share = pc.mean(pc.match_substring_regex(cells, pattern)).as_py()
+        if share >= 1 - WORDS_SHARE:
+            return fitting_dates(cells, [(name,)])
+    like = cells.filter(pc.match_substring_regex(cells, DATE))
+    if len(like) < (1 - WORDS_SHARE) * n:
         return None
-    first = str(cells[0].as_py())
+    first = str(like[0].as_py())
     mark = re.search(r"[./-]", first)
     m = mark[0] if mark else " "
     year = "%Y" if re.search(r"\d{4}", first) else "%y"
     orders = [f"%d{m}%m{m}{year}", f"%m{m}%d{m}{year}", f"{year}{m}%m{m}%d"]
     if re.search("[A-Za-z]{3,}", re.split(r"\d:", first)[0]):
         orders = [f"%d{m}%b{m}{year}", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"]
-    fitting = []
-    for order in orders:
-        shapes = [order + t for t in MOMENTS]
-        good = [f for f in shapes if pc.strptime(cells, f, "us", error_is_null=True).null_count < n]
-        if good and dates(cells, tuple(good), pa.timestamp("us")).null_count == 0:
-            fitting.append(tuple(good))
-    if len(fitting) > 1 and not (european or m == "."):
-        fitting[:2] = fitting[1::-1]
-    return Plan("date", formats=fitting[0], other=fitting[1] if len(fitting) > 1 else ()) if fitting else None
+    elif not (european or m == "."):
+        orders[:2] = orders[1::-1]
+    shapes = [[order + t for t in MOMENTS] for order in orders]
+    return fitting_dates(like, [tuple(f for f in s if by_format(like, f).null_count < len(like)) for s in shapes])
+
+
+def fitting_dates(cells: Any, ways: list[tuple[str, ...]]) -> Plan | None:
+    """The first formats under which the most cells are dates; None where that leaves more than a few words."""
+    tried = []
+    for formats in filter(None, ways):
+        plan, tally = Plan("date", formats=formats), Tally()
+        convert(cells, plan, tally)
+        if tally.values and tally.few():
+            tried.append((tally.strange, plan))
+    if not tried:
+        return None
+    least = min(strange for strange, _ in tried)
+    plans = [plan for strange, plan in tried if strange == least]
+    return replace(plans[0], other=plans[1].formats if len(plans) > 1 else ())
