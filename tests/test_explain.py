@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans as TheirKMeans
+from sklearn.preprocessing import StandardScaler
 
 import unmix
 from unmix.explanation.words import decimals, number, percent, shortened
@@ -103,10 +104,9 @@ def test_arrays_sparse_rows_and_estimators_of_others():
         assert a.traits[0].column == "0"
     theirs = unmix.explain(TheirKMeans(2, n_init=1, random_state=0).fit(X), X)
     assert sorted(g.rows for g in theirs.groups) == [20, 20]
+    scaler = StandardScaler().fit(X)
     with pytest.raises(TypeError, match="neither groups nor components"):
-        from sklearn.preprocessing import StandardScaler
-
-        unmix.explain(StandardScaler().fit(X), X)
+        unmix.explain(scaler, X)
 
 
 def test_loadings_of_standardised_columns_are_correlations(frame):
@@ -154,3 +154,20 @@ def test_numbers_as_people_read_them():
         "0%", "<0.1%", "5.0%", "50%", "95.0%", ">99.9%", "100%",
     ]  # fmt: skip
     assert shortened("a_very_long_name_indeed", 10) == "a_very…eed"
+
+
+def test_a_mixture_tells_its_groups_without_rows(frame, tmp_path):
+    table = unmix.Table(frame)
+    model = unmix.Mixture(3, random_state=0).fit(table)
+    model.save(tmp_path / "m.unmix")
+    alone, beside = unmix.explain(unmix.load(tmp_path / "m.unmix")), unmix.explain(model, table)
+    assert alone.drawn
+    for a, b in zip(alone.groups, beside.groups, strict=True):
+        assert a.share == pytest.approx(b.share, abs=0.02)
+        assert a.centre["income"] == pytest.approx(b.centre["income"], rel=0.02)
+        assert a.centre["town"] == pytest.approx(b.centre["town"], abs=0.03)
+    assert "rows" not in str(alone).splitlines()[0]
+    with pytest.raises(ValueError, match="give the rows"):
+        unmix.explain(unmix.KMeans(3, random_state=0).fit(table))
+    components = unmix.PCA(2).fit(table)
+    assert unmix.explain(components).to_dict() == unmix.explain(components, table).to_dict()

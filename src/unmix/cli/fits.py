@@ -128,6 +128,8 @@ def headline(found: FoundGroups | FoundComponents) -> str:
 
 def result_names(model: Any) -> list[str]:
     """Names of the columns that a model gives for each row."""
+    if isinstance(model, unmix.OutlierDetector):
+        return ["p_value", "odd"]
     if isinstance(model, Groups):
         return ["group", "probability"] if isinstance(model, Memberships) else ["group"]
     return [f"component {i + 1}" for i in range(len(model.get_feature_names_out()))]
@@ -135,6 +137,10 @@ def result_names(model: Any) -> list[str]:
 
 def results(model: Any, source: Source) -> Iterator[list[np.ndarray]]:
     """These columns, block by block: groups are numbered from 1 on."""
+    if isinstance(model, unmix.OutlierDetector):
+        p = model.p_values(source)
+        yield [p, model.predict(source) < 0]
+        return
     groups, shares = isinstance(model, Groups), isinstance(model, Memberships)
     for z in model.stream("assign" if groups and not shares else "encode", source):
         if shares:

@@ -9,9 +9,9 @@ import numpy as np
 
 from unmix.cli.fits import headline, how_it_went
 from unmix.cli.session import Session
-from unmix.explanation.components import found_components
+from unmix.explanation import explain
 from unmix.explanation.words import decimals, number, percent, plural, table
-from unmix.model.capabilities import Components, Geometry, Groups, Imputes
+from unmix.model.capabilities import Components, Geometry, Groups, Samples
 from unmix.model.estimator import Model
 from unmix.table.recipe import Recipe
 
@@ -21,6 +21,8 @@ SHOWN_GROUPS = 8
 
 def told(model: Any, file: str, say: Session) -> None:
     """What a file holds: the model, its columns, and its parts in the units of the table."""
+    from rich.padding import Padding
+
     name = type(model).__name__
     say.show(f"{Path(file).name}: a fitted {name}")
     say.show("  " + " ".join(repr(model).split()))
@@ -29,16 +31,23 @@ def told(model: Any, file: str, say: Session) -> None:
         columns = model.column_names or [str(j) for j in range(model.n_features_in_)]
         recipe = vars(model).get("recipe_")
         names = list(recipe.columns) if recipe is not None else columns
-        say.show(f"  {how_it_went(model)}, to {plural(len(names), 'column')}: {_listed(names)}")
+        say.show(f"  {how_it_went(model)}, fitted to {plural(len(names), 'column')}:")
+        say.show(Padding(_listed(names), (0, 0, 0, 2)))
         say.show("")
         say.give(columns=names, result=model.result_)
         if isinstance(model, Components):
-            found = found_components(model, columns)
+            found = explain(model)
             say.show(f"{headline(found)}")
             say.show("")
             say.show(found)
             say.give(**found.to_dict())
-        elif isinstance(model, Groups):
+        elif isinstance(model, Groups) and isinstance(model, Samples):
+            described = explain(model)
+            say.show("its groups, as the model describes them:")
+            say.show("")
+            say.show(described)
+            say.give(**described.to_dict())
+        elif isinstance(model, Geometry):
             _centres(model, recipe, columns, say)
     say.hint(f"next:  unmix apply {file} TABLE --out with_results.csv")
 
@@ -49,8 +58,8 @@ def _listed(names: list[str]) -> str:
 
 def _centres(model: Any, recipe: Recipe | None, columns: list[str], say: Session) -> None:
     """Centres of groups, where the model keeps them as rows."""
-    rows = _rows(model)
-    if rows is None or (recipe is not None and recipe.how == "coded"):
+    rows = model.centers()
+    if rows is None:
         say.show("its groups are told with a table beside:  unmix apply MODEL TABLE")
         return
     rows = np.asarray(rows, dtype=np.float64)
@@ -73,12 +82,3 @@ def _cells(recipe: Recipe | None, name: str, values: np.ndarray) -> list[str]:
     levels = next(use.levels for use in recipe.uses if use.name == name) if recipe is not None else ()
     best = values.argmax(axis=1)
     return [f"{levels[j]} {percent(min(max(float(v[j]), 0.0), 1.0))}" for j, v in zip(best, values, strict=True)]
-
-
-def _rows(model: Any) -> Any:
-    """The centres as rows, or None."""
-    if isinstance(model, Geometry):
-        return model.centers()
-    if isinstance(model, Imputes) and model.signed:
-        return model.gaussians().means
-    return None

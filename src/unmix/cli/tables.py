@@ -15,6 +15,7 @@ from unmix.cli.options import Ask
 from unmix.cli.session import Session
 from unmix.engine.sources import Source, as_source
 from unmix.io.write import as_arrow, write_tables
+from unmix.model.estimator import Model
 from unmix.table import Table, TableError
 from unmix.table.read import read
 
@@ -51,7 +52,7 @@ def like(file: str, model: Any, header: bool | None, say: Session) -> Source:
     """The rows of a file as a fitted model reads them."""
     recipe = vars(model).get("recipe_")
     if recipe is None:
-        return as_source(file, columns=model.column_names)
+        return as_source(file, columns=model.column_names if isinstance(model, Model) else None)
     table = Table.like(read(file, header=header), recipe)
     for note in table.notes:
         say.note(note)

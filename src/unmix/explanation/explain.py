@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,24 @@ from unmix.engine.sources import Source, as_source
 from unmix.engine.sources.arrow import is_frame
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.components import FoundComponents, found_components
+from unmix.explanation.draws import drawn
 from unmix.explanation.groups import FoundGroups, found_groups
 from unmix.model.adapter import adapt
-from unmix.model.capabilities import Components, Groups
+from unmix.model.capabilities import Components, Groups, Samples
 from unmix.model.estimator import Model
 from unmix.table.table import Table
 
 
-def explain(model: Any, X: Any, sample_weight: Any = None) -> FoundGroups | FoundComponents:
+def explain(model: Any, X: Any = None, sample_weight: Any = None) -> FoundGroups | FoundComponents:
     """Tell what a fitted model found, by column name and in the units of the table.
 
     Parameters
     ----------
     model : estimator
         A fitted model of groups or of components.
-    X : anything with rows
+    X : anything with rows, optional
         The rows that it was fitted to, or others with the same columns: a `Table`, a data frame, a file, an array.
+        Not needed for components, nor for mixtures, of which rows are drawn where none are given.
     sample_weight : array of shape (n,), optional
         How many times each row counts.
 
@@ -46,14 +49,21 @@ def explain(model: Any, X: Any, sample_weight: Any = None) -> FoundGroups | Foun
     [(3, 31.3, 1.0), (3, 62.3, 0.0)]
     """
     known = adapt(model)
-    source = opened(known, X)
+    name = type(known).__name__
     if isinstance(known, Groups):
+        if X is None and not isinstance(known, Samples):
+            raise ValueError(f"X=None: {name} alone does not tell its groups; give the rows that it was fitted to")
+        if X is None:
+            source, labels = drawn(known)
+            plain = Plain(source)
+            return replace(found_groups(name, plain, sums(plain, [labels]), []), drawn=True)
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        source = opened(known, X)
         plain = Plain(source)
         ids = source.role("id") if isinstance(source, Table) else []
-        return found_groups(type(known).__name__, plain, sums(plain, _labels(known, source), w), ids)
+        return found_groups(name, plain, sums(plain, _labels(known, source), w), ids)
     if isinstance(known, Components):
-        columns = source.names or [str(j) for j in range(source.d)]
+        columns = vars(model).get("feature_names_in_", range(known.loadings().shape[1]))
         return found_components(known, [str(c) for c in columns])
     raise TypeError(f"{type(model).__name__} finds neither groups nor components: there is nothing to explain")
 

@@ -121,6 +121,8 @@ class FoundGroups:
         The columns, those that tell the groups apart best first.
     ids : list of str
         Columns that name the rows.
+    drawn : bool
+        Whether these are rows drawn from the model, not of a table.
     """
 
     model: str
@@ -129,6 +131,7 @@ class FoundGroups:
     centre: dict[str, Any]
     units: list[Unit] = field(repr=False)
     ids: list[str] = field(default_factory=list)
+    drawn: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -145,8 +148,9 @@ class FoundGroups:
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         shown = self.groups[:SHOWN_GROUPS]
-        rows = [[str(g.label + 1), f"{g.rows:,}", percent(g.share), g.words] for g in shown]
-        yield table(["group", "rows", "share", "what sets it apart"], rows, wrap=[3])
+        counted = ["rows"] * (not self.drawn)
+        rows = [[str(g.label + 1), *[f"{g.rows:,}"][: len(counted)], percent(g.share), g.words] for g in shown]
+        yield table(["group", *counted, "share", "what sets it apart"], rows, wrap=[2 + len(counted)])
         if len(self.groups) > SHOWN_GROUPS:
             yield f"… and {len(self.groups) - SHOWN_GROUPS} more groups"
         yield ""
@@ -178,7 +182,7 @@ class FoundGroups:
     def _typical(self, shown: list[Group]) -> Iterator[str]:
         """Rows to look at."""
         known = [g for g in shown if g.typical is not None]
-        if not known:
+        if not known or self.drawn:
             return
         told = []
         for g in known:

@@ -34,13 +34,13 @@ def command(ask: Ask, model: str, labels: bool) -> None:
     from unmix.cli.fits import loaded, result_names, results, show
     from unmix.cli.session import session
     from unmix.cli.tables import like
-    from unmix.model.capabilities import Components
+    from unmix.model.capabilities import Groups
 
     with session(ask) as say:
         check_targets(ask, [ask.file, model])
         estimator = loaded(model)
         source = like(ask.file, estimator, ask.header, say)
-        if not isinstance(estimator, Components):
+        if isinstance(estimator, Groups):
             show(estimator, source, None, say)
         write(say, source, result_names(estimator), results(estimator, source))
         if ask.out is None:
