@@ -40,6 +40,7 @@ _OTHERS = {
     "Select": "unmix.selection.estimator",
     "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
+    "explain": "unmix.explanation.explain",
 }
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "TableError",
     "as_source",
     "config",
+    "explain",
     "get_config",
     "load",
     "models",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from unmix.engine.config import config, get_config, set_config
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
+    from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA

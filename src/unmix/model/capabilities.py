@@ -7,6 +7,7 @@
     Completes      every other token of a row              `completions`
     Imputes        a cell given the others of its row      `surprise`
     Reconstructs   rows rebuilt from their z               `reconstruct`
+    Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
     PerColumn      parameters that name single columns     `numbered`
 
@@ -215,6 +216,24 @@ class Reconstructs(Capability):
     def reconstruct(self: Any, X: Any) -> np.ndarray:
         """What the fitted model makes of each row: zU."""
         return np.asarray(self.inverse_transform(self.transform(X)))
+
+
+class Components(Capability):
+    """z tells how much of each component a row has, and a component is made of columns.
+
+    Contract: `components_`; `loadings()` where these are not what people read, `explained()` where it is known.
+    """
+
+    shares: ClassVar[bool] = False  # loadings are shares of a component, which sum to 1, rather than signed
+
+    def loadings(self: Any) -> np.ndarray:
+        """What each component is made of, (k, d): the rows of `components_`, or their shares."""
+        out = np.asarray(self.components_, dtype=np.float64)
+        return out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300) if self.shares else out
+
+    def explained(self) -> np.ndarray | None:
+        """The share of the variance of the data that each component describes, or None where it has no meaning."""
+        return None
 
 
 class Space(NamedTuple):

@@ -112,7 +112,11 @@ class Table(Source):
         self.columns = [asked.column(seen, raw) for seen in look(raw)]
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
         if not self.recipe.uses:
-            raise TableError(f"no column can be used: {'; '.join(left_out(self.columns))}")
+            name = self.columns[0].name
+            raise TableError(
+                f"no column can be used: {'; '.join(left_out(self.columns))}. Say what a column holds to use it all the "
+                f"same, as kinds={{{name!r}: 'category'}} in Python or --as 'category:{name}' on the command line"
+            )
         self.notes = [*raw.notes, *left_out(self.columns), *self._told()]
 
     def _settle(self, how: Recipe) -> None:
