@@ -114,8 +114,8 @@ class Table(Source):
         if not self.recipe.uses:
             name = self.columns[0].name
             raise TableError(
-                f"no column can be used: {'; '.join(left_out(self.columns))}. Say what a column holds to use it all the "
-                f"same, as kinds={{{name!r}: 'category'}} in Python or --as 'category:{name}' on the command line"
+                f"no column can be used: {'; '.join(left_out(self.columns))}. Say what a column holds to use it, "
+                f"as kinds={{{name!r}: 'category'}} in Python or --as 'category:{name}' on the command line"
             )
         self.notes = [*raw.notes, *left_out(self.columns), *self._told()]
 

@@ -95,7 +95,7 @@ def _values(c: Any) -> str:
         return f"{_short(seen.first)}, …" if seen.first is not None else ""
     some = sorted((seen.levels or {}).items(), key=lambda level: -level[1])[:LEVELS]
     more = ", …" * (len(seen.levels or {}) > LEVELS)
-    return ", ".join(f"{_short(level)} {percent(n / seen.count)}" for level, n in some) + more
+    return ", ".join(f"{_short(level)} {percent(n / seen.filled)}" for level, n in some) + more
 
 
 def _day(value: Any) -> str:
