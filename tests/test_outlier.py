@@ -31,7 +31,7 @@ from unmix import (
     Select,
 )
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
-from unmix.outlier.conformal import tail
+from unmix.outlier.tail import tail, tail_p_values
 from unmix.outlier.neighbours import Neighbours
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose

@@ -202,11 +202,15 @@ class Imputes(Capability):
         """The parameter, as `name=value`, for which this instance cannot tell; "" where it can."""
         return ""
 
-    def surprise(self, x: np.ndarray) -> np.ndarray:
-        """How strange each observed cell of dense rows is: (x_j − E[x_j | rest]) / sd[x_j | rest], NaN for others."""
+    def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """E[x_j | rest] and sd[x_j | rest] of each observed cell of dense rows, NaN for others; where it is signed."""
         from unmix.maths.gaussian import leave_one_out
 
-        mean, deviation = leave_one_out(x, *self.gaussians())
+        return leave_one_out(x, *self.gaussians())
+
+    def surprise(self, x: np.ndarray) -> np.ndarray:
+        """How strange each observed cell of dense rows is: (x_j − E[x_j | rest]) / sd[x_j | rest], NaN for others."""
+        mean, deviation = self.expected_cells(x)
         return np.asarray((x - mean) / deviation)
 
 

@@ -17,17 +17,24 @@ EXTREME = 40  # powers of two: no number of rows is beyond, and float32 holds sq
 HOPELESS = 900  # powers of two: the loss of a row, times that, may be beyond float64
 
 
+def tabled(estimator: Any, X: Any) -> Any:
+    """X; of a table, a frame or a file the numbers by the recipe of the estimator's fit, where it has one."""
+    known, apart = estimator.__dict__.get("recipe_"), isinstance(X, (Table, str, os.PathLike))
+    if known is None or not (apart or is_frame(X)):
+        return X
+    if known.whole and not apart:
+        _check_feature_names(estimator, X, reset=False)
+    return Table.like(X, known)
+
+
 def source_for(model: Any, X: Any, reset: bool) -> Any:
     """X as a source; of a table the numbers that the model takes: by the recipe of its fit, where it has one."""
-    known = None if reset else model.__dict__.get("recipe_")
-    if known is not None and (isinstance(X, (Table, str, os.PathLike)) or is_frame(X)):
-        if known.whole and not isinstance(X, (Table, str, os.PathLike)):
-            _check_feature_names(model, X, reset=False)
-        return Table.like(X, known)
+    if not reset:
+        X = tabled(model, X)
     if reset and model.columns_as == "coded" and is_frame(X):
         X = Table.every(X)
     if isinstance(X, Table):
-        return X.suited(model.columns_as)
+        return X.suited(model.columns_as) if reset else X
     return as_source(X, absent=None if model.absent == "zero" else model.absent)
 
 
@@ -62,11 +69,16 @@ def learn_names(model: Any, source: Any) -> None:
     """Remember the columns of a fit."""
     names, model.n_features_in_ = names_of(source), source.d
     model.__dict__.pop("feature_names_in_", None)
-    model.__dict__.pop("recipe_", None)
     if names is not None:
         model.feature_names_in_ = names
+    learn_recipe(model, source)
+
+
+def learn_recipe(estimator: Any, source: Any) -> None:
+    """Remember how the columns of a table became numbers."""
+    estimator.__dict__.pop("recipe_", None)
     if source.recipe is not None:
-        model.recipe_ = source.recipe
+        estimator.recipe_ = source.recipe
 
 
 def check_names(model: Any, X: Any, source: Any) -> None:
