@@ -26,7 +26,7 @@ from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
-from unmix.model.files import Files
+from unmix.model.files import ModelFiles
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
@@ -39,7 +39,7 @@ KEPT_STEPS = 1000  # of online learning in `trace_`
 
 class Model(
     Contract,
-    Files,
+    ModelFiles,
     Returns,
     Results,
     ClassNamePrefixFeaturesOutMixin,
