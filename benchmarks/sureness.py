@@ -126,7 +126,15 @@ def report(said: list[Said]) -> None:
         right = np.mean([s.k == s.truth for s in some])
         seconds = np.mean([s.seconds for s in some])
         lines.append(
-            (name, str(len(some)), f"{right:.0%}", f"{held:.0%}", f"{np.median(width):g}", f"{np.mean(width):.2f}", f"{seconds:.1f}")
+            (
+                name,
+                str(len(some)),
+                f"{right:.0%}",
+                f"{held:.0%}",
+                f"{np.median(width):g}",
+                f"{np.mean(width):.2f}",
+                f"{seconds:.1f}",
+            )
         )
     head = ("model", "answers", "k is right", "range holds it", "median width", "mean width", "seconds")
     tell("\n" + table(head, lines) + "\n")

@@ -1,8 +1,8 @@
 """Which k, which range of k, how sure that is, and why, in words.
 
-    sure      halves of the rows and every other look agree on one k: right in at least 95 of 100 planted tables
-    leaning   most halves agree, and the range has at most three numbers: right more often than wrong
-    open      else: take the range, not the number
+- sure: halves of the rows and every other look agree on one k. Right in at least 95 of 100 planted tables.
+- leaning: most halves agree, and the range has at most three numbers. Right more often than wrong.
+- open: else. Take the range, not the number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from unmix.model.capabilities import Groups
 from unmix.selection.criteria import WORDS, Score
-from unmix.selection.evidence import Evidence, held
+from unmix.selection.evidence import ROWS_PER_NUMBER, Evidence, held
 from unmix.selection.halves import STEADY
 from unmix.selection.judge import Judgement, counting
 from unmix.selection.likeness import CLEAR_EXCESS
@@ -21,6 +21,7 @@ from unmix.selection.question import Question
 
 AGREEING_RATIO = 1.5  # of the largest vote to the smallest, up to which the first criterion decides
 MEASURED = "icl"  # the criterion for which "sure" has been measured
+SHOWN = 3  # columns that are named
 NARROW = 3  # ks of a range of which one may be leaning to one
 WITHIN = 2.0  # standard errors from the best value, up to which a k is defensible
 
@@ -50,7 +51,9 @@ def answer(q: Question, found: Judgement, e: Evidence, edge: bool) -> Answer:
     k, score = held(e), counting(name, found.scores[name], found.sound)
     low, high = _range(q, e, k, score)
     best = _best(q, found, name)
-    doubts = bool(e.columns) or (e.k == 1 and bool(e.excess) and e.clear) or (edge and k == q.ks[-1]) or best is not None
+    unsettled = e.k == 1 and bool(e.excess) and e.clear
+    limited = edge and k == q.ks[-1] and len(q.ks) > 1
+    doubts = e.scaled not in (None, k) or unsettled or limited or best is not None
     share = e.halves[k] / max(e.halves.total(), 1)
     if low == high and share == 1 and e.first == k and not doubts and name == MEASURED:
         sure = "sure"
@@ -64,7 +67,7 @@ def answer(q: Question, found: Judgement, e: Evidence, edge: bool) -> Answer:
         _halves(e, k),
         _gaps(e, k),
         _others(q, found, e, name, k),
-        f"{k} is the largest k that was tried: try larger ones." if edge and k == q.ks[-1] and len(q.ks) > 1 else "",
+        f"{k} is the largest k that was tried: try larger ones." if limited else "",
     ]
     return Answer(k, (low, high), sure, " ".join(s for s in said if s))
 
@@ -111,16 +114,14 @@ def _best(q: Question, found: Judgement, name: str) -> int | None:
 def _domination(q: Question, e: Evidence, k: int) -> str:
     if not e.columns:
         return ""
-    some = [f"column {e.columns[0]} holds"] if len(e.columns) == 1 else [f"columns {', '.join(e.columns[:3])} hold"]
-    more = f" and {len(e.columns) - 3} more" if len(e.columns) > 3 else ""
-    who = some[0].replace(" hold", f"{more} hold") if more else some[0]
-    what = "the distances are those of it alone" if q.rowwise else "the starts see it alone"
-    if len(e.columns) > 1:
-        what = what.replace("it alone", "these alone")
-    same = "the same number" if e.scaled == k else f"{e.scaled}"
+    several = len(e.columns) > 1
+    named = ", ".join(e.columns[:SHOWN]) + f" and {len(e.columns) - SHOWN} more" * (len(e.columns) > SHOWN)
+    who = f"Columns {named} hold" if several else f"Column {named} holds"
+    seen = f"the {'distances are those of' if q.rowwise else 'starts see'} {'these' if several else 'it'} alone"
+    same = "the same number" if e.scaled == k else str(e.scaled)
     return (
-        f"{who[0].upper()}{who[1:]} nearly all of the variance, so {what}: scale the columns first. With columns of equal "
-        f"variance the answer would be {same}."
+        f"{who} nearly all of the variance, so {seen}: scale the columns first. With columns of equal variance the "
+        f"answer would be {same}."
     )
 
 
@@ -156,16 +157,17 @@ def _halves(e: Evidence, k: int) -> str:
     if set(e.halves) == {e.first}:
         return f"All of {total} halves of the rows agree."
     said = ", ".join(f"{n} choose {v}" if n > 1 else f"1 chooses {v}" for v, n in e.halves.most_common())
-    return f"Of {total} halves of the rows {said}" + ("." if e.k == e.first else "; as most of them agree, they decide.")
+    decided = e.k != e.first and e.halves.most_common(1)[0][0] == e.k
+    return f"Of {total} halves of the rows {said}" + ("; as most of them agree, they decide." if decided else ".")
 
 
 def _gaps(e: Evidence, k: int) -> str:
     """What data without groups say."""
     if e.k == 1 and e.excess and e.clear:
         return (
-            f"Yet the rows are not like data without groups: two gain more than they would there (by "
-            f"{min(e.excess.values()):.1f} standard deviations). There may be groups that so few rows cannot pay for, or "
-            "one cloud of another shape."
+            f"Yet the rows are not like data without groups: two parts gain {min(e.excess.values()):.1f} standard "
+            "deviations more than they would there. There may be groups that are too few rows to be told apart, or one "
+            "cloud of another shape."
         )
     if e.k == 1 or e.clear:
         return ""
@@ -205,6 +207,11 @@ def _others(q: Question, found: Judgement, e: Evidence, name: str, k: int) -> st
                 whole = "one group" if k == 1 else f"{k} groups"
                 told += f": {v} overlapping parts describe the shape of {whole} better than {k}"
             out.append(told + ".")
-    if e.alike is not None and e.alike not in (k, e.first):
-        out.append(f"Seen as groups of one shape, which cost fewer numbers, they would be {e.alike}.")
+    if e.alike is not None and e.alike != e.first:
+        alike = f"seen as groups of one shape, which cost fewer numbers, they would be {e.alike}."
+        if e.alike == e.k and e.rows < ROWS_PER_NUMBER * e.numbers * e.k:
+            why = f"But each group has {e.numbers} numbers for {e.rows} rows in all to tell, too many to be paid for"
+            out.append(f"{why}: {alike} That counts.")
+        else:
+            out.append(f"{alike[0].upper()}{alike[1:]}")
     return " ".join(out)

@@ -34,6 +34,7 @@ AUTO = range(1, 11)  # the first k of "auto" ...
 LARGEST = 100  # ... and its largest
 ROWS_PER_PART = 5  # at least
 
+
 def select(
     model: Any,
     X: Any,

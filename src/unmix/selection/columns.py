@@ -41,7 +41,9 @@ def categories(x: np.ndarray) -> list[Category]:
         seen = ~np.isnan(column)
         values = np.unique(column[seen])
         if len(values) > 2:
-            out.append(Category([int(j)], np.where(seen, np.searchsorted(values, np.where(seen, column, values[0])), -1)))
+            out.append(
+                Category([int(j)], np.where(seen, np.searchsorted(values, np.where(seen, column, values[0])), -1))
+            )
             here = np.zeros(len(x), dtype=bool)
             continue
         high = seen & (column == values[1])

@@ -53,7 +53,7 @@ def all_fits(q: Question, tell: Callable[[str], None]) -> None:
     for name, step in (("grow", 1), ("merge", -1)) * ROUNDS:
         first = {}
         for i, k in enumerate(q.ks):
-            if k - step in fresh[name] and k - step in q.known:
+            if k - step in fresh[name] and k - step in q.known and not collapsed(*q.known[k - step]):
                 parts = q.known[k][0].neighbour(q.known[k - step][1], name == "grow", generator(seed, name, i))
                 if parts is not None:
                     first[k] = parts
@@ -80,7 +80,7 @@ def rank(model: Any, fit: Any) -> tuple[bool, float]:
 
 def ridged(model: Any) -> bool:
     """Whether it is a mixture of Gaussians whose covariances have a ridge."""
-    return isinstance(model, Imputes) and "reg_covar" in model.get_params(deep=False)
+    return "reg_covar" in model.get_params(deep=False) and isinstance(model, Imputes)
 
 
 def collapsed(model: Any, fit: Any) -> bool:

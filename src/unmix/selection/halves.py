@@ -39,7 +39,7 @@ def halves(q: Question, chosen: list[str], k: int, tell: Callable[[str], None]) 
     if len(x) < 4 * ks[-1]:
         return Counter()
     w = np.ones(len(x)) if w is None else w
-    for i, rows in enumerate(_split(q, len(x))):
+    for i, rows in enumerate(_split(q, x)):
         tell(f"asking half {i + 1} of {2 * PAIRS} of the rows")
         half = replace(q, ks=ks, source=as_source(x[rows]), w=w[rows] * (w.sum() / w[rows].sum()), known={}, told={})
         refit(q, half)
@@ -64,14 +64,19 @@ def steadiness(q: Question, k: int) -> float:
     x, w = q.rows(PAIR_ROWS)
     if not (isinstance(q.model, Groups) and q.model.labels_new_rows) or q.pairwise or len(x) < 4 * k:
         return float("nan")
-    found = []
-    for rows in _split(q, len(x)):
+    found: list[np.ndarray] = []
+    for rows in _split(q, x):
         (model,), _ = quick(q, x[rows], None if w is None else w[rows], [k])
         found.append(model.predict(as_source(x)))
-    return float(np.mean([adjusted_rand_score(a, b) for a, b in zip(found[::2], found[1::2], strict=True)]))
+    return (
+        float("nan")
+        if not found
+        else float(np.mean([adjusted_rand_score(a, b) for a, b in zip(found[::2], found[1::2], strict=True)]))
+    )
 
 
-def _split(q: Question, n: int) -> list[np.ndarray]:
-    """Halves of n rows, pair by pair."""
-    orders = [generator(q.seed, "halves", i).permutation(n) for i in range(PAIRS)]
-    return [np.sort(rows) for order in orders for rows in np.array_split(order, 2)]
+def _split(q: Question, x: np.ndarray) -> list[np.ndarray]:
+    """Halves of the rows, pair by pair; none where a column would not be observed in one of them."""
+    orders = [generator(q.seed, "halves", i).permutation(len(x)) for i in range(PAIRS)]
+    out = [np.sort(rows) for order in orders for rows in np.array_split(order, 2)]
+    return [] if any(np.isnan(x[rows]).all(axis=0).any() for rows in out) else out

@@ -15,7 +15,7 @@ from unmix.maths.gaussian import filled
 from unmix.model import fit_together
 from unmix.model.capabilities import Density, Geometry, PerColumn, Samples
 from unmix.selection.clouds import clouds
-from unmix.selection.columns import categories
+from unmix.selection.columns import Category, categories
 from unmix.selection.question import LIKENESS_ROWS, Question
 
 CLEAR_EXCESS = 3.0  # standard deviations by which data must beat structureless ones
@@ -41,6 +41,10 @@ class Likeness:
     def __init__(self, q: Question, x: np.ndarray, w: np.ndarray | None) -> None:
         self.q, self.x, self.w = q, x, w
         self.seen, self.categories = ~np.isnan(x), categories(x)
+        if (
+            len(self.categories) == 1 and len(self.categories[0].columns) == x.shape[1]
+        ):  # a category alone is its groups
+            self.categories = [Category([j], self.categories[0].codes) for j in range(x.shape[1])]
         self.shuffled = np.isin(np.arange(x.shape[1]), [j for c in self.categories for j in c.columns])
         self.whole = (~self.seen | (x == np.round(x))).all(axis=0)
         self.p = np.full(len(x), 1.0 / len(x)) if w is None else w / w.sum()
@@ -67,7 +71,7 @@ class Likeness:
         for columns, codes in self.categories:
             rows = np.flatnonzero(codes >= 0)
             share = None if self.w is None else self.p[rows] / self.p[rows].sum()
-            y[np.ix_(rows, columns)] = self.x[np.ix_(rng.choice(rows, len(rows), share is not None, share), columns)]
+            y[rows[:, None], columns] = self.x[rng.choice(rows, len(rows), share is not None, share)[:, None], columns]
         if not self.shuffled.all():
             y[:, ~self.shuffled] = self._rows(kind, rng)
         y[:, self.whole] = np.round(y[:, self.whole])

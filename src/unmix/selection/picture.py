@@ -56,7 +56,9 @@ def draw(selection: Selection, ax: Any = None) -> Any:
             panel.set_xticks(ks)
         else:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    panels[-1].set_xlabel(f"k (shaded: {low} to {high}, dotted: the choice)" if low < high else "k (dotted: the choice)")
+    panels[-1].set_xlabel(
+        f"k (shaded: {low} to {high}, dotted: the choice)" if low < high else "k (dotted: the choice)"
+    )
     if not own and len(panels) == 1:
         panels[0].set_title(selection.title)
     return panels if len(panels) > 1 else panels[0]

@@ -84,11 +84,11 @@ class Selection:
     def sentence(self) -> str:
         """The answer and its range in a sentence."""
         low, high = self.range
-        some = f"{low} to {high} are defensible" if high > low else f"no other number than {low} is defensible"
+        some = f"; {low} to {high} are defensible" if high > low else ""
         if self.k is None:
-            return f"Not decided; {some}."
+            return f"Not decided{some}."
         noun = "group" if isinstance(self.model, Groups) else "part"
-        return f"{self.k} {noun}{'s' * (self.k != 1)} ({self.sureness}); {some}."
+        return f"{self.k} {noun}{'s' * (self.k != 1)} ({self.sureness}){some}."
 
     def _repr_html_(self) -> str:
         shown = {n: v for n, v in self.columns.items() if not (n in ("converged", "sound") and v.all())}
