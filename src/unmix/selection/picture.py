@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from unmix.selection.result import Selection
 
 SIZE = (6.4, 2.1)  # inches of a panel
-LINE = 84  # characters of the reason in a line
+LINE = 96  # characters of the reason in a line
+GAP = 0.25  # between panels that share one place, as a share of their height
 MANY = 25  # ks from which on not every one has a tick
 
 
@@ -26,11 +27,15 @@ def draw(selection: Selection, ax: Any = None) -> Any:
         raise ImportError("plot needs Matplotlib: install it with  pip install 'unmix[plot]'") from None
     names, own = list(selection.votes), ax is None
     if own:
-        reason = textwrap.fill(f"{selection.sentence} {selection.reason}", LINE)
+        reason = f"{selection.sentence}\n{textwrap.fill(selection.reason, LINE)}"
         height = SIZE[1] * len(names) + 0.9 + 0.17 * reason.count("\n")
         figure, ax = plt.subplots(len(names), sharex=True, figsize=(SIZE[0], height), layout="constrained")
         figure.suptitle(reason, x=0.02, ha="left", fontsize=8.5)
     panels = np.atleast_1d(np.asarray(ax, dtype=object))
+    if len(panels) == 1 < len(names):  # one below the other, within the axes that are given
+        panels[0].set_axis_off()
+        rows = [(0.0, 1 - (i + 1) / len(names), 1.0, (1 - GAP) / len(names)) for i in range(len(names))]
+        panels = np.array([panels[0].inset_axes(row) for row in rows], dtype=object)
     if len(panels) != len(names):
         raise ValueError(f"ax holds {len(panels)} axes: give {len(names)}, one for each of {', '.join(names)}")
     ks, (low, high) = selection.columns["k"], selection.range
@@ -56,9 +61,9 @@ def draw(selection: Selection, ax: Any = None) -> Any:
             panel.set_xticks(ks)
         else:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    panels[-1].set_xlabel(
-        f"k (shaded: {low} to {high}, dotted: the choice)" if low < high else "k (dotted: the choice)"
-    )
-    if not own and len(panels) == 1:
-        panels[0].set_title(selection.title)
+    key = "ring: the criterion's own choice; dotted: the answer"
+    key += f"; shaded: {low} to {high}, defensible" if low < high else ""
+    panels[-1].set_xlabel(f"k   ({key})" if own else "k", fontsize=8.5)
+    if not own:
+        panels[0].set_title(selection.title, loc="right", fontsize=9)
     return panels if len(panels) > 1 else panels[0]

@@ -64,7 +64,7 @@ class Selection:
         Parameters
         ----------
         ax : matplotlib Axes or sequence of them, optional
-            Where to draw: for one criterion its axes, for several as many, one for each in the order of `votes`.
+            Where to draw: one, which several criteria share, or one for each criterion in the order of `votes`.
 
         Returns
         -------
