@@ -19,8 +19,9 @@ from unmix.selection.judge import Judgement, judge
 from unmix.selection.likeness import CLEAR_EXCESS, here, structure
 from unmix.selection.question import Question
 
-MAJORITY = 0.6  # of the halves that outvotes all rows
+MAJORITY = 0.7  # of the halves that outvotes all rows
 ROWS_PER_NUMBER = 2  # of a group's Gaussian: with fewer, the cost of numbers decides and not the rows
+FAR_EXCESS = 2 * CLEAR_EXCESS  # over clouds without skew, where only a skewed one is like the rows
 MOST_STEADY = 2  # regions of one cloud that are looked for, at most: more of them come out of any skewed cloud
 
 
@@ -53,8 +54,9 @@ class Evidence:
 
     @property
     def no_gaps(self) -> bool:
-        """Whether only one skewed cloud explains the rows as well as groups do."""
-        return not self.clear and list(self.excess)[-1] == "skewed"
+        """Whether only one skewed cloud explains the rows as well as groups do, and other clouds far less."""
+        *plain, skewed = self.excess or [""]
+        return not self.clear and skewed == "skewed" and min(self.excess[kind] for kind in plain) >= FAR_EXCESS
 
 
 def gather(q: Question, model: Any, chosen: list[str], found: Judgement, tell: Callable[[str], None]) -> Evidence:

@@ -21,7 +21,9 @@ from unmix.selection.columns import dominant
 from unmix.selection.question import LIKENESS_ROWS, Question
 
 ROUNDS = 3  # of cutting parts in two and joining them
-THIN = 1e-4  # share of the variance of all rows, in some direction, below which a component has collapsed
+THIN = 1e-4  # share of the variance within components, in some direction, below which one has collapsed
+POINT = 1e-7  # the same of the variance of all rows
+ROUNDING = 1e-9  # of correlations
 FEWEST_ROWS = 1.0  # of a component that has not
 HIDING = 0.1  # share of a column's variance from which on a ridge hides it
 RIDGE = 1e-2  # `reg_covar` that keeps components from it, as a share of a column's variance
@@ -86,23 +88,27 @@ def ridged(model: Any) -> bool:
 def collapsed(model: Any, fit: Any) -> bool:
     """Whether something of a fit collapsed.
 
-    Of Gaussians with covariances C_k: one holds no row, or the least eigenvalue of T^{−½} C_k T^{−½} is below `THIN`,
-    where T = Σ_k π_k (C_k + (μ_k − μ)(μ_k − μ)ᵀ) is the covariance of all rows. So neither units nor columns that
-    never vary matter. Other models say it themselves.
+    Of Gaussians with covariances C_k: one holds no row, or the least eigenvalue of W^{−½} C_k W^{−½} is below `THIN`,
+    or that of T^{−½} C_k T^{−½} below `POINT`, where W = Σ_k π_k C_k is the covariance within components, and T that of
+    all rows. So neither units nor columns that never vary matter. Other models say it themselves.
     """
     if not ridged(model):
         return bool(model.notes(fit.U))
     weights, means, C = model.gaussians()
     if weights.min() * fit.weight < FEWEST_ROWS:
         return True
-    apart = means - weights @ means
+    W, apart = np.tensordot(weights, C, 1), means - weights @ means
     if C.ndim == 2:
-        return bool((C / (weights @ (C + apart**2))).min() < THIN)
-    T = np.einsum("k,kij->ij", weights, C) + (apart.T * weights) @ apart
-    unit = np.sqrt(np.maximum(np.diag(T), 1e-300))
-    T, C = T / np.outer(unit, unit), C / np.outer(unit, unit)
-    floor = 1e-9 * np.eye(len(T))  # rounding of columns that follow from others
-    return any(eigh(c + floor, T + floor, eigvals_only=True, subset_by_index=(0, 0))[0] < THIN for c in C)
+        return bool((C / W).min() < THIN or (C / (W + weights @ apart**2)).min() < POINT)
+    return _thinnest(C, W) < THIN or _thinnest(C, W + (apart.T * weights) @ apart) < POINT
+
+
+def _thinnest(C: np.ndarray, among: np.ndarray) -> float:
+    """The least variance of covariances C in any direction, as a share of that of another."""
+    unit = np.sqrt(np.maximum(np.diag(among), 1e-300))
+    among, C = among / np.outer(unit, unit), C / np.outer(unit, unit)
+    floor = ROUNDING * np.eye(len(among))  # of columns that follow from others
+    return min(float(eigh(c + floor, among + floor, eigvals_only=True, subset_by_index=(0, 0))[0]) for c in C)
 
 
 def settle_ridge(q: Question) -> str:
@@ -120,8 +126,8 @@ def raise_ridge(q: Question) -> str:
     bad = [str(k) for k in q.ks if collapsed(*q.known[k])]
     if not (bad and ridged(q.model) and _usual_ridge(q)):
         return ""
-    v = variances(q)
-    larger = RIDGE * float(v.mean() if dominant(v) is None else v.min()) if len(v) else 0.0
+    v = within(q)
+    larger = RIDGE * float(v.mean() if dominant(variances(q)) is None else v.min()) if len(v) else 0.0
     if larger <= q.model.get_params(deep=False)["reg_covar"]:
         return ""
     return _ridge(q, larger, f"because components collapsed (at k = {', '.join(bad)})")
@@ -144,6 +150,16 @@ def variances(q: Question) -> np.ndarray:
     x = q.rows(LIKENESS_ROWS)[0].astype(np.float64)
     v = np.nanvar(x[:, ~np.isnan(x).all(axis=0)], axis=0)
     return np.asarray(v[v > 0])
+
+
+def within(q: Question) -> np.ndarray:
+    """Variances within the components of the largest sound fit; those of all rows where none is sound."""
+    sound = [k for k in q.ks if not collapsed(*q.known[k])]
+    if not sound:
+        return variances(q)
+    weights, _, C = q.known[sound[-1]][0].gaussians()
+    v = weights @ (C if C.ndim == 2 else np.diagonal(C, axis1=1, axis2=2))
+    return np.asarray(v[v > 2 * q.model.get_params(deep=False)["reg_covar"]])
 
 
 def fitted(q: Question, k: int) -> Any:

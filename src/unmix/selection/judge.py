@@ -47,6 +47,8 @@ def vote(name: str, score: Score) -> int:
     known = np.flatnonzero(~np.isnan(score.value))
     value = np.where(np.isnan(score.value), np.inf, score.value)
     best = int(np.argmin(value))
+    if name == "icl":  # the fewest groups that are not clearly rejected
+        return int(np.argmax(value <= value[best] + DECISIVE))
     if name == "nll" and len(known):  # farthest below the line from first to last
         line = np.interp(known, known[[0, -1]], value[known[[0, -1]]])
         return int(known[np.argmax(line - value[known])])

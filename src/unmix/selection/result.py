@@ -77,8 +77,12 @@ class Selection:
     @property
     def title(self) -> str:
         """The answer in three words."""
-        none = self.k == 1 and isinstance(self.model, Groups) and self.columns["sound"].sum() > 1
-        return "not decided" if self.k is None else "no structure: k = 1" if none else f"k = {self.k}"
+        return "not decided" if self.k is None else "no structure: k = 1" if self._nothing else f"k = {self.k}"
+
+    @property
+    def _nothing(self) -> bool:
+        """Whether there are no groups."""
+        return self.k == 1 and isinstance(self.model, Groups) and bool(self.columns["sound"].sum() > 1)
 
     @property
     def sentence(self) -> str:
@@ -86,7 +90,7 @@ class Selection:
         low, high = self.range
         some = f"; {low} to {high} are defensible" if high > low else ""
         if self.k is None:
-            return f"Not decided{some}."
+            return f"not decided{some}."
         noun = "group" if isinstance(self.model, Groups) else "part"
         return f"{self.k} {noun}{'s' * (self.k != 1)} ({self.sureness}){some}."
 
@@ -101,7 +105,7 @@ class Selection:
         return f"{text}<table><tr>{head}</tr>{''.join(rows)}</table>"
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.sentence} {self.reason}"
+        return f"{'no structure: ' * self._nothing}{self.sentence} {self.reason}"
 
 
 def _short(value: Any) -> str:
