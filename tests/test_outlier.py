@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from scipy.stats import kstest, multivariate_normal, norm, poisson
+from scipy.stats import genpareto, kstest, multivariate_normal, norm, poisson, rankdata
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -30,9 +30,11 @@ from unmix import (
     RobustPCA,
     Select,
 )
+from unmix.maths.gaussian import leave_one_out
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
-from unmix.outlier.tail import tail, tail_p_values
 from unmix.outlier.neighbours import Neighbours
+from unmix.outlier.plane import Plane
+from unmix.outlier.tail import tail, tail_p_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 
@@ -399,7 +401,7 @@ def test_p_values_by_their_definition():
     assert (steps > 0).all()
     assert (steps < 1).all()
     for alpha in (0.02, 0.1, 2 / 41, 0.5):
-        detector.set_params(alpha=alpha).fit(X)
+        detector.set_params(alpha=alpha, control="row").fit(X)
         np.testing.assert_array_equal(detector.predict(new) == -1, detector.p_values(new) <= alpha)
         np.testing.assert_array_equal(detector.predict(new) == -1, detector.decision_function(new) < 0)
 
@@ -437,19 +439,53 @@ def test_outliers_among_the_training_rows():
         shares.append(called[20:].sum() / max(1, called.sum()))
         found.append(called[:20].mean())
         assert not benjamini_hochberg(detector.p_values_, 0.5).any()
-        assert (OutlierDetector(GaussianMixture(1), alpha=0.1, random_state=i).fit_predict(X) == -1).sum() == 40
+        by_rank = OutlierDetector(GaussianMixture(1), alpha=0.1, control="row", random_state=i)
+        assert (by_rank.fit_predict(X) == -1).sum() == 40
     assert np.mean(shares) < 0.1
     assert np.mean(found) > 0.8
     assert np.mean(none) < 0.3
 
 
-def test_the_tail_of_exponential_scores_is_uniform():
-    s = np.random.default_rng(17).exponential(size=20_000) * 3 + 5
-    p = tail(s)
-    u = np.quantile(s, 0.75)
-    np.testing.assert_allclose(p[s > u], np.exp(-(s[s > u] - 5) / 3), rtol=0.3)
-    assert kstest(4 * p[s > u], "uniform").pvalue > 1e-3
-    assert (tail(np.ones(9)) == 0.25).all()
+@pytest.mark.parametrize("xi", [0.0, 0.4, 0.8])
+def test_the_tail_of_pareto_scores_is_theirs(xi):
+    """Whatever the shape, with or without the largest, and the more exactly the more scores there are."""
+    s = genpareto(xi).rvs(20_000, random_state=17) * 3 + 5
+    ranks = rankdata(-s, method="max") / len(s)
+    truth = genpareto(xi).sf((s - 5) / 3)
+    for censored in (0, 200):
+        p = tail(s, ranks, censored)
+        far = p != ranks
+        assert 75 <= far.sum() <= 75 + 5 * 200
+        np.testing.assert_allclose(np.log(p[far]), np.log(truth[far]), atol=1.0)
+        assert (np.diff(p[np.argsort(s)]) <= 1e-9).all()
+    same = np.ones(90)
+    assert (tail(same, same, 9) == 1).all()
+    assert (tail_p_values(np.arange(2.0), np.array([1.0, 0.5]), 0.05) == [1, 0.5]).all()
+
+
+NOISE = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "uniform": lambda rng, size: rng.uniform(size=size),
+    "t": lambda rng, size: rng.standard_t(5, size=size),
+    "lognormal": lambda rng, size: rng.lognormal(size=size),
+    "integers": lambda rng, size: rng.integers(10, size=size).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_holds_no_outliers_unless_some_are_planted(kind):
+    """By default; of twenty draws one may fail."""
+    rng, alarms, found = np.random.default_rng(40), 0, []
+    for i in range(20):
+        X = NOISE[kind](rng, (200, 4))
+        alarms += bool((OutlierDetector(random_state=i).fit_predict(X) == -1).any())
+        if i < 5:
+            X[:4] = X.mean(axis=0) + 60 * rng.choice([-1, 1], size=(4, 4)) * X.std(axis=0)
+            label = OutlierDetector(random_state=i).fit_predict(X)
+            found.append((label[:4] == -1).mean())
+            assert (label[4:] == -1).sum() <= 1
+    assert alarms <= 1
+    assert np.mean(found) > 0.7
 
 
 def test_benjamini_hochberg_against_scipy():
@@ -604,8 +640,8 @@ def test_the_default_density_by_hand():
     own = norm(0, np.sqrt(1.1)).logpdf(Y).sum(axis=1)
     whole = multivariate_normal(np.zeros(2), np.cov(Y.T, bias=True) + 0.01 * np.eye(2)).logpdf(Y)
     apart = np.sort(cdist(Y, Y, "sqeuclidean"), axis=1)[:, 7] / 2  # half of 15 rows, itself the first
-    near = -(1 + np.log(2 * np.pi * (apart + 0.01)))
-    np.testing.assert_allclose(model.score_samples(X), (own + whole + near) / 3)
+    near = -(1 + np.log(2 * np.pi * (apart + 0.01)))  # the tenth as well as the twentieth
+    np.testing.assert_allclose(model.score_samples(X), (own + 4 * whole + 12 * near) / 17)
     weighted = RowDensity(random_state=0).fit(np.r_[X, X + 50], sample_weight=np.repeat([1.0, 0.0], 15))
     np.testing.assert_allclose(weighted.score_samples(X), model.score_samples(X))
     for weight in (np.ones(2), -np.ones(15)):
@@ -613,61 +649,112 @@ def test_the_default_density_by_hand():
             RowDensity().fit(X, sample_weight=weight)
     with pytest.raises(ValueError, match="X has 1 features, but RowDensity is expecting 2"):
         model.score_samples(X[:, :1])
+    large = RowDensity(random_state=0).fit(rng.normal(size=(400, 2)))
+    assert [m.n_components for m in large.together_] == [4, 8]
+
+
+def test_a_plane_is_the_gaussian_that_it_stands_for():
+    rng = np.random.default_rng(41)
+    Y = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(300, 8))
+    plane = Plane.of(Y, None, 3, 0.01, 0)
+    C = plane.loadings.T @ plane.loadings + plane.noise * np.eye(8)
+    np.testing.assert_allclose(C, np.cov(Y.T, bias=True), atol=0.1)
+    np.testing.assert_allclose(plane.score_samples(Y), multivariate_normal(plane.mean, C).logpdf(Y))
+    for found, true in zip(
+        plane.expected_cells(Y), leave_one_out(Y, np.ones(1), plane.mean[None], C[None]), strict=True
+    ):
+        np.testing.assert_allclose(found, true)
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    seen = ~np.isnan(Y[:40])
+    expected = [
+        multivariate_normal(plane.mean[o], C[np.ix_(o, o)]).logpdf(y[o]) for y, o in zip(Y[:40], seen, strict=True)
+    ]
+    np.testing.assert_allclose(plane.score_samples(Y[:40]), expected)
+    mean, _ = plane.expected_cells(Y[:40])
+    true, _ = leave_one_out(Y[:40], np.ones(1), plane.mean[None], C[None])
+    np.testing.assert_array_equal(np.isnan(mean), ~seen)
+    assert np.corrcoef(mean[seen], true[seen])[0, 1] > 0.99
+    twice = Plane.of(np.repeat(Y, 2, axis=0), None, 3, 0.01, 0)
+    weighted = Plane.of(Y, np.full(300, 2.0), 3, 0.01, 0)
+    np.testing.assert_allclose(weighted.loadings.T @ weighted.loadings, twice.loadings.T @ twice.loadings, atol=1e-6)
+
+
+def test_wide_tables():
+    """More columns than rows, holes, constant columns: outliers in many columns and in a few that go together."""
+    rng = np.random.default_rng(42)
+    X = rng.normal(size=(150, 5)) @ rng.normal(size=(5, 400)) + rng.normal(size=(150, 400))
+    X[0] += 8 * rng.choice([-1, 1], size=400)
+    X[1] = np.roll(X[1], 7)
+    X[:, 9] = 3.0
+    X[rng.random(X.shape) < 0.02] = np.nan
+    detector = OutlierDetector(random_state=0)
+    label = detector.fit_predict(X)
+    assert detector.p_values_[:2].max() <= 2 / 150
+    assert label[0] == -1
+    assert (label[2:] == 1).all()
+    assert {r.row for r in detector.reasons(X, [0, 1])} == {0, 1}
 
 
 def neighbours(X, k, floor=0.0, w=None):
-    return Neighbours(k, floor).fit(X, w, 0.5)
+    return Neighbours.of(X, w, k, floor, 0.5)
+
+
+def by_distance(apart, seen, k, floor=0.0):
+    """log f from the sorted mean squares of differences."""
+    return np.mean([-0.5 * seen * (1 + np.log(2 * np.pi * (apart[:, j - 1] + floor))) for j in (k, 2 * k)], axis=0)
 
 
 def test_neighbours_are_those_of_scikit_learn():
     rng = np.random.default_rng(27)
     X, new = rng.normal(size=(300, 4)), rng.normal(size=(40, 4))
-    radius = NearestNeighbors(n_neighbors=7).fit(X).kneighbors(new)[0][:, 6]
-    expected = -0.5 * 4 * (1 + np.log(2 * np.pi * (radius**2 / 4 + 0.1)))
-    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+    radius = NearestNeighbors(n_neighbors=14).fit(X).kneighbors(new)[0]
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).log_density(new), by_distance(radius**2 / 4, 4, 7, 0.1))
     X[rng.random(X.shape) < 0.3] = np.nan
     new[rng.random(new.shape) < 0.3] = np.nan
     new[0], X[0] = [1.0, np.nan, np.nan, np.nan], [np.nan, 2.0, 2.0, 2.0]
     apart = nan_euclidean_distances(new, X, squared=True) / 4
     apart[np.isnan(apart)] = 2.0  # no cell that both show
     seen = (~np.isnan(new)).sum(axis=1)
-    expected = -0.5 * seen * (1 + np.log(2 * np.pi * (np.sort(apart, axis=1)[:, 6] + 0.1)))
-    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+    expected = by_distance(np.sort(apart, axis=1), seen, 7, 0.1)
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).log_density(new), expected)
 
 
 def test_neighbours_count_by_weight_whatever_their_order():
     rng = np.random.default_rng(28)
     X, new, w = rng.normal(size=(60, 3)), rng.normal(size=(20, 3)), rng.integers(0, 4, size=60)
-    weighted = neighbours(X, 5, w=w.astype(float)).score_samples(new)
-    np.testing.assert_allclose(neighbours(np.repeat(X, w, axis=0), 5).score_samples(new), weighted)
-    plain = neighbours(X, 5).score_samples(new)
-    np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).score_samples(new), plain)
-    np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).score_samples(new), plain)
+    weighted = neighbours(X, 5, w=w.astype(float)).log_density(new)
+    np.testing.assert_allclose(neighbours(np.repeat(X, w, axis=0), 5).log_density(new), weighted)
+    plain = neighbours(X, 5).log_density(new)
+    np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).log_density(new), plain)
+    np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).log_density(new), plain)
     shares = rng.random(60) / 60
-    expected = neighbours(X, 5, w=shares * (60 / shares.sum())).score_samples(new)
-    np.testing.assert_allclose(neighbours(X, 5, w=shares).score_samples(new), expected)
-    equal = neighbours(np.ones((30, 2)), 5, 0.01).score_samples(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
+    expected = neighbours(X, 5, w=shares * (60 / shares.sum())).log_density(new)
+    np.testing.assert_allclose(neighbours(X, 5, w=shares).log_density(new), expected)
+    equal = neighbours(np.ones((30, 2)), 5, 0.01).log_density(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
     assert equal[0] > equal[1] > -np.inf
     assert equal[2] == 0
-    assert np.isfinite(neighbours(np.ones((1, 2)), 5, 0.01).score_samples(np.zeros((1, 2)))).all()
+    assert np.isfinite(neighbours(np.ones((1, 2)), 5, 0.01).log_density(np.zeros((1, 2)))).all()
 
 
 def test_neighbours_in_a_sample_say_what_all_would():
     rng = np.random.default_rng(29)
     X, new = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
     sampled = neighbours(X, 10)
-    assert sampled.weight.sum() == 2048 == len(sampled.rows.x)
-    all_rows = NearestNeighbors(n_neighbors=98).fit(X).kneighbors(new)[0][:, 97]  # 10 of 2048
-    expected = -(1 + np.log(2 * np.pi * (all_rows**2 / 2)))
-    assert np.corrcoef(sampled.score_samples(new), expected)[0, 1] > 0.95
+    assert sampled.weight.sum() == 2048 == len(sampled.rows)
+    expected = by_distance(NearestNeighbors(n_neighbors=196).fit(X).kneighbors(new)[0] ** 2 / 2, 2, 98)  # 10 of 2048
+    assert np.corrcoef(sampled.log_density(new), expected)[0, 1] > 0.95
     heavy = neighbours(X, 10, w=np.where(X[:, 0] > 0, 100.0, 1.0))
-    assert 0.98 < heavy.weight[heavy.rows.x[:, 0] > 0].sum() / 2048 < 0.995
+    assert 0.98 < heavy.weight[heavy.rows[:, 0] > 0].sum() / 2048 < 0.995
     assert heavy.weight.sum() == 2048
 
 
 @parametrize_with_checks(
-    [OutlierDetector(), OutlierDetector(KMeans(2)), OutlierDetector(PCA())],
-    expected_failed_checks=lambda estimator: estimator.exempt_checks,
+    [OutlierDetector(), OutlierDetector(control="row"), OutlierDetector(KMeans(2)), OutlierDetector(PCA())],
+    expected_failed_checks=lambda estimator: {
+        name: why
+        for name, why in estimator.exempt_checks.items()
+        if estimator.control == "fdr" or name != "check_outliers_train"
+    },
 )
 def test_scikit_learn_check(estimator, check):
     with warnings.catch_warnings():

@@ -72,7 +72,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         Any model of unmix, or `Select` of one, fitted or not: clones of it are fitted. Densities (`score_samples`) and
         clusterings (`transform`) of scikit-learn for rows in memory. Not those of a precomputed matrix. By default
         `RowDensity`: each column by itself, mixtures of four and eight Gaussians, and the distances to the tenth and
-        fortieth neighbour.
+        twentieth neighbour.
     cv : int, default=5
         Folds, each of which is scored by a model fitted to the others.
     alpha : float, default=0.05

@@ -1,10 +1,10 @@
 """The density behind `OutlierDetector()`: each column by itself, how columns go together, how near other rows are.
 
-    log s(x) = { log N(y | m, diag v) + log p_4(y) + log p_8(y) + 2 log f_10(y) + 2 log f_40(y) } / 7
+    log s(x) = { log N(y | m, diag v) + 2 log p_4(y) + 2 log p_8(y) + 6 log f_10(y) + 6 log f_20(y) } / 17
 
 of y = (x − centre) / scale. The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the
 mixtures of four and of eight Gaussians see rows that no group of rows is like; the densities by the distances to the
-tenth and the fortieth neighbour know groups of any shape. (Such a mean is not a normalised density; scores do not need
+tenth and the twentieth neighbour know groups of any shape. (Such a mean is not a normalised density; scores do not need
 one.) In more than 100 columns there are hardly rows enough for the covariances of groups: there one Gaussian with 32
 axes and the same variance about them (`plane.py`) takes the place of both mixtures.
 """
@@ -32,7 +32,7 @@ from unmix.outlier.neighbours import Neighbours
 from unmix.outlier.plane import Plane
 
 ROWS_PER_COMPONENT = 20  # at least
-FAR = 5.0  # spreads beyond which a cell says nothing about its column's scale
+FAR = 100.0  # spreads beyond which a cell says nothing about its column's scale
 FIT_RANGE = 1e4  # spreads: a cell beyond it would swamp the digits of all others in the sums of a fit
 WIDE = 100  # columns from which on one Gaussian of low rank takes the place of mixtures
 AXES = 32  # of it
@@ -43,7 +43,7 @@ class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
     """Geometric mean of a Gaussian with independent columns, of Gaussian mixtures and of neighbours' densities.
 
     All on scaled columns: centre and scale are the mean and standard deviation of a column's cells after those further
-    than 5 spreads (quartile distance / 1.349) from the median were moved there. NaN means not observed.
+    than 100 spreads (quartile distance / 1.349) from the median were moved there. NaN means not observed.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
         Components of the larger mixture; the smaller has half as many. Fewer where there are not 20 rows for each. In
         more than 100 columns one Gaussian of low rank takes the place of both.
     n_neighbors : int, default=10
-        The neighbour whose distance counts, beside that of the fourfold rank; half of the rows where there are not
-        twice as many. Of more than 2048 rows they are sought in a sample of that many, with each of which every scored
+        The neighbour whose distance counts, beside that of twice the rank; half of the rows where there are not twice
+        as many. Of more than 2048 rows they are sought in a sample of that many, with each of which every scored
         row is compared.
     reg_covar : float, default=0.01
         Added to the mixtures' variances and the neighbours' squared distances per cell, in units of the columns'
@@ -165,7 +165,7 @@ class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
             raise ValueError(f"X has {x.shape[1]} features, but RowDensity is expecting {self.n_features_in_} features")
         y = self._scaled(x)
         together = np.mean([m.score_samples(y) for m in self.together_], axis=0)
-        return np.asarray((self.own_.score_samples(y) + 2 * together + 4 * self.neighbors_.log_density(y)) / 7)
+        return np.asarray((self.own_.score_samples(y) + 4 * together + 12 * self.neighbors_.log_density(y)) / 17)
 
     def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What each cell of dense rows should be given the others of its row, by the larger mixture; its spread."""

@@ -1,11 +1,11 @@
-"""A density from the distances to the k-th and the 4k-th neighbour, which assumes no shape of groups.
+"""A density from the distances to the k-th and the 2k-th neighbour, which assumes no shape of groups.
 
 Of a row x and its k-th neighbour among the rows of the fit, the mean square of the differences of a cell is
 
     q_k(x) = mean_j (x_j − x_(k),j)²  over the cells that both show
 
 and log f_k(x) = −½ d (1 + log 2π (q_k + r)), d the cells that x shows: f ∝ q^(−d/2), as a ball of that radius has k
-rows. log f is the mean of log f_k and log f_4k: the near neighbour sees rows between groups, the far one small groups
+rows. log f is the mean of log f_k and log f_2k: the near neighbour sees rows between groups, the far one small groups
 that lie apart.
 """
 
@@ -21,7 +21,7 @@ from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import differences
 
 COMPARED_ROWS = 2048  # of the fit, at most, that others are compared with
-FAR = 4  # times as far in rank is the second neighbour
+FAR = 2  # times as far in rank is the second neighbour
 UNSHARED_SQUARE = 2.0  # mean square of a cell's difference, of scaled columns, for rows that share no cell
 
 
@@ -75,7 +75,7 @@ class Neighbours(NamedTuple):
         return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))).mean(axis=0))
 
     def _nearest(self, apart: np.ndarray) -> list[np.ndarray]:
-        """The distances within which rows of weight k and 4k are, or half of all weight where that is less."""
+        """The distances within which rows of weight k and 2k are, or half of all weight where that is less."""
         half = self.weight.sum() / 2
         wanted = [min(k, half) * (1 - 1e-12) for k in (self.k, FAR * self.k)]
         many = [int(np.ceil(k / self.weight.min())) for k in wanted]  # rows that are enough at any weight

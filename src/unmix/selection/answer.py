@@ -13,7 +13,7 @@ import numpy as np
 
 from unmix.model.capabilities import Groups
 from unmix.selection.criteria import WORDS, Score
-from unmix.selection.evidence import ROWS_PER_NUMBER, Evidence, held
+from unmix.selection.evidence import MAJORITY, ROWS_PER_NUMBER, Evidence, held
 from unmix.selection.halves import STEADY
 from unmix.selection.judge import Judgement, counting
 from unmix.selection.likeness import CLEAR_EXCESS
@@ -45,8 +45,8 @@ def disagreement(found: Judgement) -> Answer | None:
     return Answer(None, (few, many), "open", why)
 
 
-def answer(q: Question, found: Judgement, e: Evidence, edge: bool) -> Answer:
-    """The choice and why; `edge`: whether the largest k that was tried is a limit that the user set."""
+def answer(q: Question, found: Judgement, e: Evidence, edge: bool, mended: bool) -> Answer:
+    """The choice and why; `edge`: the largest k is a limit that the user set; `mended`: some fits had collapsed."""
     name = next(iter(found.votes))
     k, score = held(e), counting(name, found.scores[name], found.sound)
     low, high = _range(q, e, k, score)
@@ -55,7 +55,7 @@ def answer(q: Question, found: Judgement, e: Evidence, edge: bool) -> Answer:
     limited = edge and k == q.ks[-1] and len(q.ks) > 1
     doubts = e.scaled not in (None, k) or unsettled or limited or best is not None
     share = e.halves[k] / max(e.halves.total(), 1)
-    if low == high and share == 1 and e.first == k and not doubts and name == MEASURED:
+    if low == high and share == 1 and e.first == k and not doubts and not mended and name == MEASURED:
         sure = "sure"
     else:
         close = high - low < NARROW and (share >= 0.5 or not e.halves)
@@ -157,7 +157,7 @@ def _halves(e: Evidence, k: int) -> str:
     if set(e.halves) == {e.first}:
         return f"All of {total} halves of the rows agree."
     said = ", ".join(f"{n} choose {v}" if n > 1 else f"1 chooses {v}" for v, n in e.halves.most_common())
-    decided = e.k != e.first and e.halves.most_common(1)[0][0] == e.k
+    decided = e.k != e.first and e.halves[e.k] >= MAJORITY * total
     return f"Of {total} halves of the rows {said}" + ("; as most of them agree, they decide." if decided else ".")
 
 

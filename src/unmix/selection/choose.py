@@ -110,7 +110,7 @@ def select(
         found = _reach(q, chosen, judge(q, chosen, tell), shape, tell) if auto else judge(q, chosen, tell)
         said = disagreement(found)
         if said is None:
-            said = answer(q, found, gather(q, model, chosen, found, tell), edge=not auto)
+            said = answer(q, found, gather(q, model, chosen, found, tell), edge=not auto, mended=bool(more))
     tail = left_out(q, found.sound) + ridge + ("" if auto else refused)
     best, columns = None if said.k is None else fitted(q, said.k), _columns(q, found)
     reason = said.reason + tail
