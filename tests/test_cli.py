@@ -403,20 +403,34 @@ def test_a_file_that_appears_meanwhile_is_kept(table, tmp_path, monkeypatch):
     assert (tmp_path / "out.csv").read_text() == "precious"
 
 
-def test_ctrl_c_leaves_nothing_half_written(tmp_path):
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_is_stopped_leaves_nothing_half_written(tmp_path, by, code):
     rng = np.random.default_rng(0)
-    pd.DataFrame(rng.normal(size=(60_000, 30))).to_csv(tmp_path / "t.csv", index=False)
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + MAIN[2]
-    args = ["cluster", "t.csv", "--k", "40", "--set", "tol=0", "--set", "max_iter=100000", "--out", "o.csv"]
-    process = subprocess.Popen([sys.executable, "-c", code, *args, "--save", "m.unmix"], cwd=tmp_path,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
+    work, kept = tmp_path / "work", tmp_path / "kept"
+    work.mkdir()
+    kept.mkdir()
+    pd.DataFrame(rng.normal(size=(60_000, 30))).to_csv(work / "t.csv", index=False)
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + MAIN[2]
+    args = ["cluster", "t.csv", "--k", "40", "--set", "tol=0", "--set", "max_iter=100000", "--memory", "0.01"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", hearing, *args, "--out", "o.csv", "--save", "m.unmix"],
+        cwd=work,
+        env={**os.environ, "TMPDIR": str(kept)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    began = time.monotonic()
+    while not os.listdir(kept) and time.monotonic() - began < 60:  # the table is kept in a file as soon as it is read
+        time.sleep(0.05)
+    time.sleep(3)
+    process.send_signal(by)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, (out, err)
-    assert "nothing was written" in err
+    assert process.returncode == code, (out, err)
     assert "Traceback" not in err
-    assert os.listdir(tmp_path) == ["t.csv"]
+    assert ("nothing was written" in err) == (by == signal.SIGINT)
+    assert os.listdir(work) == ["t.csv"]
+    assert os.listdir(kept) == []
 
 
 def test_a_reader_that_has_enough_is_no_error():

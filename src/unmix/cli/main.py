@@ -7,7 +7,11 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -112,6 +116,19 @@ def sentence(e: BaseException) -> str:
     )
 
 
+@contextmanager
+def ending_orderly() -> Iterator[None]:
+    """Who ends the process by SIGTERM finds no temporary files of it, as after Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @click.group(
     cls=Commands,
     help=HELP,
@@ -119,7 +136,9 @@ def sentence(e: BaseException) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(unmix.__version__, prog_name="unmix")
-def main() -> None:  # noqa: D103  the help is above
+@click.pass_context
+def main(ctx: click.Context) -> None:  # noqa: D103  the help is above
+    ctx.with_resource(ending_orderly())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets question marks rather than an error
             stream.reconfigure(errors="replace")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+MEMORY = 4.0  # gigabytes to count on, where the user does not say
 KINDS = ("number", "integer", "count", "boolean", "category", "date", "identifier", "text")
 
 
@@ -29,6 +30,7 @@ class Ask:
     header: bool | None = None
     seed: int = 0
     threads: int | None = None
+    memory: float = MEMORY
     out: str | None = None
     save: str | None = None
     force: bool = False
@@ -86,8 +88,18 @@ SCALE = click.option(
     help="auto: every column counts alike, whatever its unit; none: numbers as they are.",
 )
 RUN = (
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same result."),
-    click.option("--threads", type=click.IntRange(1), help="Threads to use.  [default: all cores]"),
+    click.option(
+        "--seed", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="Same seed, same result."
+    ),
+    click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads to use.  [default: all cores]"),
+    click.option(
+        "--memory",
+        type=click.FloatRange(0, min_open=True),
+        default=MEMORY,
+        show_default=True,
+        metavar="GB",
+        help="Gigabytes to count on; what takes more goes through temporary files.",
+    ),
 )
 SAVE = click.option("--save", type=click.Path(), help="Keep the model in this file (.unmix), for unmix apply.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite files that exist (never the table that is read).")

@@ -14,6 +14,7 @@ import click
 
 import unmix
 from unmix.cli.options import Ask
+from unmix.engine.config import free_memory
 from unmix.explanation.words import as_text
 
 NARROWEST, WIDEST = 40, 120  # characters
@@ -91,7 +92,9 @@ def session(ask: Ask, **settings: Any) -> Iterator[Session]:
     """Run a command: warnings become notes, progress is shown where somebody watches."""
     out = Session(ask)
     progress = False if ask.quiet else "auto"
-    with unmix.config(progress=progress, n_jobs=ask.threads, **settings), warnings.catch_warnings():
+    budget = int(min(1e9 * ask.memory, 0.5 * free_memory()))
+    frugal = unmix.config(progress=progress, n_jobs=ask.threads, memory_budget=budget, **settings)
+    with frugal, warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = out.warned
         yield out

@@ -13,7 +13,7 @@ from unmix.cli.options import FORCE, SAY, Ask, asking, out
     click.argument("file", type=click.Path(allow_dash=True)),
     out("the table with what the model says of each row"),
     click.option("--header/--no-header", default=None, help="Whether the first line of the file names the columns."),
-    click.option("--threads", type=click.IntRange(1), help="Threads to use.  [default: all cores]"),
+    click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads to use.  [default: all cores]"),
     click.option("--labels", is_flag=True, hidden=True),  # what `transform` once needed
     FORCE,
     *SAY,

@@ -10,7 +10,9 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, SCALE, TABLE, WEIGHTS, Ask,
 @click.command("cluster", short_help="Find groups of rows.")
 @asking(
     *TABLE,
-    click.option("--k", type=click.IntRange(1), help="How many groups.  [default: as many as unmix select finds]"),
+    click.option(
+        "--k", type=click.IntRange(1), metavar="N", help="How many groups.  [default: as many as unmix select finds]"
+    ),
     click.option(
         "--model",
         default="",

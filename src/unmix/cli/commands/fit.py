@@ -13,7 +13,9 @@ from unmix.cli.options import FORCE, RUN, SAY, SCALE, TABLE, WEIGHTS, Ask, askin
 @asking(
     click.argument("model"),
     *TABLE,
-    click.option("--k", type=int, help="How many parts (n_clusters, n_components: whatever the model calls it)."),
+    click.option(
+        "--k", type=int, metavar="N", help="How many parts (n_clusters, n_components: whatever the model calls it)."
+    ),
     click.option(
         "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter; may be repeated."
     ),
