@@ -144,7 +144,7 @@ def test_info_tells_every_column(table, frame):
         assert name in done.stdout
     assert "left out: it holds dates" in done.stdout
     assert "note: taken for names of the rows: 'code'" in done.stderr
-    assert "unmix select" in done.stderr
+    assert "next:  unmix cluster" in done.stderr
     told = json.loads(fine("info", table, "--json", "--label", "truth", "--as", "text:town").stdout)
     columns = {c["name"]: c for c in told["columns"]}
     assert columns["age"]["missing"] == 1

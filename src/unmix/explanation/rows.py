@@ -34,7 +34,7 @@ def reasons(source: Source, rows: Sequence[int] | np.ndarray) -> list[str]:
     step = max(1, source.n // SAMPLED)
     width = max(1, source.n // 50)
     edges = [*range(0, source.n, width), source.n]
-    usual = np.concatenate([plain.read(a, b)[-a % step :: step] for a, b in pairwise(edges) if b > a])
+    usual = np.concatenate([plain.read(a, b)[-a % step :: step].copy() for a, b in pairwise(edges) if b > a])
     with np.errstate(invalid="ignore"):
         known = np.where(np.isfinite(usual), usual, np.nan)
     return [_why(plain, known, plain.read(int(i), int(i) + 1)[0]) for i in rows]
