@@ -144,7 +144,7 @@ def test_info_tells_every_column(table, frame):
         assert name in done.stdout
     assert "left out: it holds dates" in done.stdout
     assert "note: taken for names of the rows: 'code'" in done.stderr
-    assert "unmix select" in done.stderr
+    assert "next:  unmix cluster" in done.stderr
     told = json.loads(fine("info", table, "--json", "--label", "truth", "--as", "text:town").stdout)
     columns = {c["name"]: c for c in told["columns"]}
     assert columns["age"]["missing"] == 1
@@ -189,7 +189,7 @@ def test_centres_are_in_the_units_of_the_table(table, frame):
     assert rich["centre"]["town"]["Bonn"] == pytest.approx((mine["town"] == "Bonn").sum() / mine["town"].notna().sum())
     assert rich["traits"][0]["column"] == "income"
     text = fine("cluster", table, "--k", 3, "--drop", "truth", "--model", "kmeans").stdout
-    assert f"income {mine['income'].mean():,.0f} (higher" in text
+    assert f"income: {mine['income'].mean():,.0f} (others" in text
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -326,6 +326,7 @@ def test_results_and_notes_go_different_ways(table):
     done = fine("cluster", table, "--k", 3)
     assert "note:" not in done.stdout
     assert "group" not in done.stderr.replace("each row with its group", "").replace("groups.csv", "")
+    assert f"next:  unmix cluster {table} --k 3 --out groups.csv" in done.stderr  # the same options, and one more
     assert fine("cluster", table, "--k", 3, "--quiet").stderr == ""
     piped = fine("cluster", table, "--k", 3, "--out", "-")
     assert piped.stdout.count("\n") == 151

@@ -171,3 +171,18 @@ def test_a_mixture_tells_its_groups_without_rows(frame, tmp_path):
         unmix.explain(unmix.KMeans(3, random_state=0).fit(table))
     components = unmix.PCA(2).fit(table)
     assert unmix.explain(components).to_dict() == unmix.explain(components, table).to_dict()
+
+
+def test_a_long_table_is_never_held():
+    import tracemalloc
+
+    from unmix.explanation.columns import Plain, sums
+
+    X = np.random.default_rng(0).normal(size=(400_000, 20))  # 64 MB
+    plain = Plain(unmix.as_source(X))
+    labels = [np.zeros(10_000, int)] * 40
+    tracemalloc.start()
+    sums(plain, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.25 * X.nbytes

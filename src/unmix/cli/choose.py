@@ -8,7 +8,7 @@ import unmix
 from unmix.cli.session import Session
 from unmix.cli.tables import part_of, weights_of
 from unmix.engine.sources import Source
-from unmix.explanation.words import plural, table
+from unmix.explanation.words import table
 from unmix.model.capabilities import Groups
 
 ENOUGH = 20_000  # rows that are asked how many groups there are
@@ -84,7 +84,7 @@ def settled_k(answer: Any, say: Session) -> int:
     """The number of groups to take, said aloud."""
     if answer.k is None:
         k = int(answer.votes[answer.criterion])
-        say.note(f"how many groups there are is not clear: {answer.reason} Taken: {k}; --k N for another number")
+        say.note(f"how many there are was asked of unmix select – {answer} Taken: {k}; --k N for another number")
         return k
-    say.note(f"{plural(answer.k, 'group')} by unmix select: {answer.reason} (--k N for another number)")
+    say.note(f"how many there are was asked of unmix select – {answer} (--k N for another number)")
     return int(answer.k)

@@ -66,6 +66,11 @@ class Commands(click.Group):
             return None
         return importlib.import_module(f"unmix.cli.commands.{name}").command  # type: ignore[no-any-return]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember what was asked, for commands that say what to ask next."""
+        ctx.meta["unmix.asked"] = list(args)
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command that is asked for, or one like it."""
         name = args[0]

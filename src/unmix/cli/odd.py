@@ -29,7 +29,7 @@ def show(source: Source, p: np.ndarray, odd: np.ndarray, alpha: float, most: int
         verb = "looks" if count == 1 else "look"
         say.show(f"{plural(count, 'row')} of {source.n:,} {verb} odd (false alarms among them: about {level})")
     else:
-        say.show(f"no row of {source.n:,} looks odd (false alarms allowed: {level})")
+        say.show(f"no row of {source.n:,} looks odd (false alarms allowed: {level}); the least usual ones:")
     order = np.lexsort((np.arange(len(p)), p, ~odd))
     first = order[: max(min(count, most), min(3, source.n))]
     why = reasons(source, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -45,6 +46,11 @@ class Session:
         """What to do next."""
         if not (self.ask.json or self.ask.quiet):
             self._console(err=True).print(f"\n{text}", soft_wrap=True)
+
+    def next(self, command: str, *more: str, why: str) -> None:
+        """The command to give next: this one with its options, as another command or with more of them."""
+        asked = click.get_current_context().meta["unmix.asked"]
+        self.hint(f"next:  {shlex.join(['unmix', command, *asked[1:], *more])}   {why}")
 
     def show(self, what: Any) -> None:
         """A result for people: text, or what rich prints."""

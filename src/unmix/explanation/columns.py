@@ -114,7 +114,7 @@ def sums(plain: Plain, labels: Iterable[np.ndarray], w: np.ndarray | None = None
         out = _added(out, _of_block(x, centre, label, weight))
         if not sp.issparse(x):
             first = -start % step
-            kept.append(x[first::step])
+            kept.append(x[first::step].copy())  # a view would hold the whole block
             at.append(np.arange(start + first, start + len(label), step))
             of.append(label[first::step])
         start += len(label)

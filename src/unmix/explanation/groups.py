@@ -100,7 +100,8 @@ class Group:
     def words(self) -> str:
         """What sets it apart, in words."""
         clear = [t for t in self.traits if abs(t.effect) >= CLEAR][:TOLD]
-        return "; ".join(t.text for t in clear) or ("much like the others" if self.rows else "no rows")
+        alone = "all rows" if self.share == 1 else "much like the others" if self.rows else "no rows"
+        return "; ".join(t.text for t in clear) or alone
 
 
 @dataclass(frozen=True)
@@ -252,8 +253,7 @@ def _trait(use: Use, unit: Unit, own: np.ndarray, others: np.ndarray, effect: np
             level, value, rest, by = use.levels[0], 1.0 - value, 1.0 - rest, -by
         text = f"{use.name} = {level}: {percent(value)} (others {percent(rest)})"
     else:
-        what = f"{use.name} {unit.written(value)}"
-        text = f"{what} ({'higher' if by > 0 else 'lower'}: others {unit.written(rest)})"
+        text = f"{use.name}: {unit.written(value)} (others {unit.written(rest)})"
     return Trait(use.name, level, value, rest, by, text)
 
 

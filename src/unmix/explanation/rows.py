@@ -34,7 +34,7 @@ def reasons(source: Source, rows: Sequence[int] | np.ndarray) -> list[str]:
     step = max(1, source.n // SAMPLED)
     width = max(1, source.n // 50)
     edges = [*range(0, source.n, width), source.n]
-    usual = np.concatenate([plain.read(a, b)[-a % step :: step] for a, b in pairwise(edges) if b > a])
+    usual = np.concatenate([plain.read(a, b)[-a % step :: step].copy() for a, b in pairwise(edges) if b > a])
     with np.errstate(invalid="ignore"):
         known = np.where(np.isfinite(usual), usual, np.nan)
     return [_why(plain, known, plain.read(int(i), int(i) + 1)[0]) for i in rows]
@@ -59,9 +59,10 @@ def _why(plain: Plain, usual: np.ndarray, x: np.ndarray) -> str:
         values, value = column[:, 0], float(cell[0])
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         unit = (high - low) / 1.349 or float(values.std())
-        if not unit or abs(value - middle) < FAR * unit:
+        a, b = np.quantile(values, USUAL)
+        if not unit or abs(value - middle) < FAR * unit or a <= value <= b:
             continue
-        places, (a, b) = decimals(float(values.std())), np.quantile(values, USUAL)
+        places = decimals(float(values.std()))
         text = f"{use.name} {number(value, places)} (usually {number(float(a), places)} to {number(float(b), places)})"
         found.append((abs(value - middle) / unit, text))
     found.sort(key=lambda pair: -pair[0])

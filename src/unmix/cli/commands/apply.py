@@ -44,4 +44,4 @@ def command(ask: Ask, model: str, labels: bool) -> None:
             show(estimator, source, None, say)
         write(say, source, result_names(estimator), results(estimator, source))
         if ask.out is None:
-            say.hint(f"next:  unmix apply {model} {ask.file} --out results.csv   each row with what the model says")
+            say.next("apply", "--out", "results.csv", why="each row with what the model says")

@@ -54,6 +54,7 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
             raise click.BadParameter(f"{cls.__name__} finds no groups: say  unmix reduce", param_hint="--model")
         source = opened(ask, say)
         cls, w = cls or chosen_model(source, say), weights_of(source)
+        more = [] if k is not None else ["--k"]
         if k is None:
             answer = asked_of(made(cls, None, settings, ask.seed), source, ask.seed, None, say)
             k = settled_k(answer, say)
@@ -63,4 +64,5 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
         show(estimator, source, w, say)
         finish(say, source, estimator)
         if ask.out is None:
-            say.hint(f"next:  unmix cluster {ask.file} --k {k} --out groups.csv   each row with its group")
+            more += [str(k)] * len(more)
+            say.next("cluster", *more, "--out", "groups.csv", why="each row with its group")

@@ -57,7 +57,7 @@ def _table(ask: Ask, say: Any) -> None:
     if len(source.columns) > SHOWN:
         say.show(f"… and {len(source.columns) - SHOWN} more columns: --json has all")
     say.give(file=ask.file, rows=source.n, columns=[_facts(c) for c in source.columns])
-    say.hint(f"next:  unmix select {ask.file}   how many groups;   unmix cluster {ask.file} --out groups.csv")
+    say.next("cluster", "--out", "groups.csv", why="each row with its group")
 
 
 class Columns:

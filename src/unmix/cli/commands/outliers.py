@@ -51,4 +51,4 @@ def command(ask: Ask, alpha: float) -> None:
         write(say, source, ["p_value", "odd"], iter([[p, odd]]))
         keep(say, detector)
         if ask.out is None:
-            say.hint(f"next:  unmix outliers {ask.file} --out odd.csv   each row with its p-value")
+            say.next("outliers", "--out", "odd.csv", why="each row with its p-value")

@@ -59,4 +59,4 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
         show(estimator, source, w, say)
         finish(say, source, estimator)
         if ask.out is None:
-            say.hint(f"next:  unmix reduce {ask.file} --out scores.csv   each row with its scores")
+            say.next("reduce", "--out", "scores.csv", why="each row with its scores")
