@@ -11,7 +11,7 @@ from unmix.engine.sources import Source
 from unmix.explanation.words import table
 from unmix.model.capabilities import Groups
 
-ENOUGH = 20_000  # rows that are asked how many groups there are
+ENOUGH = 5_000  # rows that are asked how many groups there are
 WORDS = {
     "k": "k",
     "objective": "objective",
