@@ -186,3 +186,25 @@ def test_a_long_table_is_never_held():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.25 * X.nbytes
+
+
+def test_shares_count_rows_that_have_holes():
+    frame = pd.DataFrame({"a": np.r_[np.zeros(50), np.ones(50)], "b": np.r_[np.zeros(50), np.ones(50)]})
+    frame = frame + np.random.default_rng(0).normal(0, 0.01, frame.shape)
+    frame.loc[:24, "a"], frame.loc[25:49, "b"] = np.nan, np.nan
+    model = unmix.KMeans(2, random_state=0).fit(unmix.Table(frame))
+    assert [g.share for g in unmix.explain(model, frame).groups] == [0.5, 0.5]
+
+
+def test_loadings_are_correlations_of_every_level_with_the_component():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 400)
+    frame = pd.DataFrame(
+        {"a": kind + rng.normal(0, 0.3, 400), "b": rng.normal(size=400), "c": np.array(list("xyz"))[kind]}
+    )
+    table = unmix.Table(frame)
+    model = unmix.PCA(2).fit(table)
+    z, rows = model.transform(table), table.read(0, 400)
+    for i, part in enumerate(unmix.explain(model, table).components):
+        for name, loading in part.loadings.items():
+            assert loading == pytest.approx(np.corrcoef(z[:, i], rows[:, table.names.index(name)])[0, 1], abs=1e-6)

@@ -369,3 +369,10 @@ def test_nothing_passed_in_is_changed(frame, tmp_path):
     unmix.KMeans(2, random_state=0).fit(Table(tmp_path / "t.csv"))
     pd.testing.assert_frame_equal(frame, before)
     assert stamp == (os.stat(tmp_path / "t.csv").st_mtime_ns, (tmp_path / "t.csv").read_bytes())
+
+
+def test_columns_that_are_called_numbers_count_like_the_others(frame):
+    town = frame.assign(code=pd.Categorical(np.arange(N) % 7 * 100))
+    table = Table(town, columns=["age", "visits"], kinds={"since": "number", "code": "number"})
+    np.testing.assert_allclose(np.nanvar(table.read(0, N), axis=0), 1.0)
+    assert kinds(table)["code"] == ("number", "used")

@@ -10,17 +10,9 @@ from unmix.cli.tables import part_of, weights_of
 from unmix.engine.sources import Source
 from unmix.explanation.words import table
 from unmix.model.capabilities import Groups
+from unmix.selection.criteria import WORDS
 
 ENOUGH = 5_000  # rows that are asked how many groups there are
-WORDS = {
-    "k": "k",
-    "objective": "objective",
-    "icl": "classification likelihood (ICL)",
-    "bic": "BIC",
-    "aic": "AIC",
-    "nll": "log-likelihood",
-    "calinski_harabasz": "Calinski–Harabasz",
-}
 
 
 def chosen_model(source: Source, say: Session, option: str = "--model") -> Any:
@@ -50,7 +42,7 @@ def shown(answer: Any, say: Session) -> None:
     say.show(str(answer))
     say.show("")
     columns = {name: v for name, v in answer.columns.items() if name not in ("converged", "sound") or not v.all()}
-    heads = [WORDS.get(name, name.replace("_se", " ±")) for name in columns]
+    heads = [WORDS[name][0] if name in WORDS else name.replace("_se", " ±") for name in columns]
     rows = []
     for i, k in enumerate(answer.columns["k"]):
         rows.append(["→" if k == answer.k else "", *(_cell(v[i]) for v in columns.values())])

@@ -15,10 +15,10 @@ from unmix.table import Table
 
 
 def judged(source: Source, alpha: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A detector that has seen the rows, their p-values, and which are called odd."""
+    """A detector that has seen the rows, their p-values, by which it decides, and which are called odd."""
     detector = unmix.OutlierDetector(alpha=alpha, control="fdr", random_state=seed)
     odd = detector.fit_predict(source) < 0
-    return detector, detector.p_values_, odd
+    return detector, detector.tail_p_values_, odd
 
 
 def show(source: Source, p: np.ndarray, odd: np.ndarray, alpha: float, most: int, say: Session) -> None:
@@ -27,9 +27,11 @@ def show(source: Source, p: np.ndarray, odd: np.ndarray, alpha: float, most: int
     level = f"{100 * alpha:g}%"
     if count:
         verb = "looks" if count == 1 else "look"
-        say.show(f"{plural(count, 'row')} of {source.n:,} {verb} odd (false alarms among them: about {level})")
+        say.show(
+            f"{plural(count, 'row')} of {source.n:,} {verb} odd (the aim: at most {level} false alarms among them)"
+        )
     else:
-        say.show(f"no row of {source.n:,} looks odd (false alarms allowed: {level}); the least usual ones:")
+        say.show(f"no row of {source.n:,} looks odd (the aim: at most {level} false alarms); the least usual ones:")
     order = np.lexsort((np.arange(len(p)), p, ~odd))
     first = order[: max(min(count, most), min(3, source.n))]
     why = reasons(source, first)

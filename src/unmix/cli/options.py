@@ -111,7 +111,7 @@ SAY = (
 
 def out(what: str) -> Any:
     """The option --out, and what is written there."""
-    formats = "*.csv, .tsv, .parquet, .feather, .jsonl or .xlsx; - for the standard output.".lstrip("*")
+    formats = ".csv, .tsv, .parquet, .feather, .jsonl or .xlsx; - for the standard output."
     return click.option("--out", type=click.Path(allow_dash=True), help=f"Write {what}: {formats}")
 
 

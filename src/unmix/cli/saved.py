@@ -29,7 +29,7 @@ def told(model: Any, file: str, say: Session) -> None:
     say.give(file=file, model=name, parameters={k: str(v) for k, v in model.get_params(deep=False).items()})
     if isinstance(model, Model):
         columns = model.column_names or [str(j) for j in range(model.n_features_in_)]
-        recipe = vars(model).get("recipe_")
+        recipe = model.recipe
         names = list(recipe.columns) if recipe is not None else columns
         say.show(f"  {how_it_went(model)}, fitted to {plural(len(names), 'column')}:")
         say.show(Padding(_listed(names), (0, 0, 0, 2)))

@@ -49,7 +49,11 @@ class Session:
 
     def next(self, command: str, *more: str, why: str) -> None:
         """The command to give next: this one with its options, as another command or with more of them."""
-        asked = click.get_current_context().meta["unmix.asked"]
+        asked = list(click.get_current_context().meta["unmix.asked"])
+        for written in ("--save", "--plot"):  # files that are there by now
+            if written in asked:
+                at = asked.index(written)
+                del asked[at : at + 2]
         self.hint(f"next:  {shlex.join(['unmix', command, *asked[1:], *more])}   {why}")
 
     def show(self, what: Any) -> None:

@@ -17,7 +17,6 @@ from unmix.engine.sources import Source, as_source
 from unmix.io.write import as_arrow, write_tables
 from unmix.model.estimator import Model
 from unmix.table import Table, TableError
-from unmix.table.read import read
 
 ARRAYS = (".zarr", ".h5", ".hdf5")  # that no table is made of
 WIDE = 10_000  # columns of an array that are still told apart
@@ -50,10 +49,9 @@ def opened(ask: Ask, say: Session) -> Source:
 
 def like(file: str, model: Any, header: bool | None, say: Session) -> Source:
     """The rows of a file as a fitted model reads them."""
-    recipe = vars(model).get("recipe_")
-    if recipe is None:
+    if model.recipe is None:
         return as_source(file, columns=model.column_names if isinstance(model, Model) else None)
-    table = Table.like(read(file, header=header), recipe)
+    table = Table.like(file, model.recipe, header)
     for note in table.notes:
         say.note(note)
     return table

@@ -66,13 +66,14 @@ def _plain(use: Use) -> Use:
 
 
 class Sums(NamedTuple):
-    """Sums over each group (K, D), about `centre` (D,); how many rows each has; some rows, to look for typical ones."""
+    """Sums over each group (K, D), about `centre` (D,); rows and weight of each; some rows, to look for typical ones."""
 
     centre: np.ndarray
     N: np.ndarray
     S: np.ndarray
     Q: np.ndarray
     rows: np.ndarray
+    weight: np.ndarray
     seen: np.ndarray  # rows of the sample
     seen_at: np.ndarray  # their numbers
     seen_of: np.ndarray  # their groups
@@ -89,14 +90,16 @@ class Sums(NamedTuple):
 
     def all(self) -> Sums:
         """The same of all rows as one group."""
-        parts = (a.sum(axis=0, keepdims=True) for a in (self.N, self.S, self.Q, self.rows))
-        N, S, Q, rows = parts
-        return self._replace(N=N, S=S, Q=Q, rows=rows)
+        parts = (a.sum(axis=0, keepdims=True) for a in (self.N, self.S, self.Q, self.rows, self.weight))
+        N, S, Q, rows, weight = parts
+        return self._replace(N=N, S=S, Q=Q, rows=rows, weight=weight)
 
     def others(self) -> Sums:
         """The same of the rows that are not in each group."""
         whole = self.all()
-        return self._replace(N=whole.N - self.N, S=whole.S - self.S, Q=whole.Q - self.Q, rows=whole.rows - self.rows)
+        names = ("N", "S", "Q", "rows", "weight")
+        mine, every = self._asdict(), whole._asdict()
+        return self._replace(**{name: every[name] - mine[name] for name in names})
 
 
 def sums(plain: Plain, labels: Iterable[np.ndarray], w: np.ndarray | None = None) -> Sums:
@@ -122,8 +125,8 @@ def sums(plain: Plain, labels: Iterable[np.ndarray], w: np.ndarray | None = None
         raise ValueError("the table has no rows: there is nothing to explain")
     seen = np.concatenate(kept) if kept else np.empty((0, len(centre)))
     where, whose = (np.concatenate(a) if a else np.empty(0, np.int64) for a in (at, of))
-    N, S, Q, rows = out
-    return Sums(centre, N, S, Q, rows, seen, where, whose)
+    N, S, Q, rows, weight = out
+    return Sums(centre, N, S, Q, rows, weight, seen, where, whose)
 
 
 def _centre(x: Any) -> np.ndarray:
@@ -139,12 +142,13 @@ def _of_block(x: Any, centre: np.ndarray, label: np.ndarray, weight: np.ndarray)
     inside = np.flatnonzero(label >= 0)
     Z = sp.csr_array((weight[inside], (label[inside], inside)), shape=(K, len(label)))
     rows = np.bincount(label[inside], minlength=K).astype(np.float64)
+    total = np.asarray(Z.sum(axis=1)).ravel()
     if sp.issparse(x):
-        N = np.broadcast_to(np.asarray(Z.sum(axis=1)).reshape(-1, 1), (K, x.shape[1])).copy()
-        return [N, (Z @ x).toarray(), (Z @ x.multiply(x)).toarray(), rows]
+        N = np.broadcast_to(total[:, None], (K, x.shape[1])).copy()
+        return [N, (Z @ x).toarray(), (Z @ x.multiply(x)).toarray(), rows, total]
     known = np.isfinite(x)
     away = np.where(known, x - centre, 0.0)
-    return [Z @ known.astype(np.float64), Z @ away, Z @ away**2, rows]
+    return [Z @ known.astype(np.float64), Z @ away, Z @ away**2, rows, total]
 
 
 def _added(a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:

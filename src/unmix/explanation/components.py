@@ -116,12 +116,13 @@ class FoundComponents:
 
 def found_components(model: Any, columns: list[str]) -> FoundComponents:
     """What a fitted model of components says of these columns."""
-    loadings, explained = model.loadings(), model.explained()
+    loadings, explained, recipe = model.loadings(), model.explained(), model.recipe
+    alike = recipe is not None and recipe.how == "standardised" and explained is not None
+    if alike:  # covariances with columns of which only those of numbers have the deviation 1
+        loadings = loadings / np.array([v for use in recipe.uses for v in use.deviations])
     out = []
     for i, row in enumerate(loadings):
         order = np.argsort(-np.abs(row), kind="stable")
         share = None if explained is None else float(explained[i])
         out.append(Component(f"component {i + 1}", share, {columns[j]: float(row[j]) for j in order}))
-    recipe = vars(model).get("recipe_")
-    alike = recipe is not None and recipe.how == "standardised"
-    return FoundComponents(type(model).__name__, out, bool(model.shares), alike and explained is not None)
+    return FoundComponents(type(model).__name__, out, bool(model.shares), alike)

@@ -16,7 +16,7 @@ DRAWS = 20_000
 def drawn(model: Any) -> tuple[Source, np.ndarray]:
     """Rows drawn from a fitted mixture, in the units of the table, and their groups."""
     X, labels = model.sample(DRAWS)
-    recipe: Recipe | None = vars(model).get("recipe_")
+    recipe: Recipe | None = model.recipe
     if recipe is None:
         return as_source(np.asarray(X)), labels
     return Table.like(_cells(recipe, np.asarray(X, dtype=np.float64)), recipe), labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from unmix.engine.sources import Source, as_source
-from unmix.engine.sources.arrow import is_frame
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.components import FoundComponents, found_components
 from unmix.explanation.draws import drawn
@@ -18,6 +16,7 @@ from unmix.explanation.groups import FoundGroups, found_groups
 from unmix.model.adapter import adapt
 from unmix.model.capabilities import Components, Groups, Samples
 from unmix.model.estimator import Model
+from unmix.model.opening import tabled
 from unmix.table.table import Table
 
 
@@ -70,10 +69,7 @@ def explain(model: Any, X: Any = None, sample_weight: Any = None) -> FoundGroups
 
 def opened(model: Any, X: Any) -> Source:
     """X as the model read it in its fit: a table by the model's recipe, where it has one."""
-    recipe = vars(model).get("recipe_")
-    if recipe is not None and (isinstance(X, (Table, str, os.PathLike)) or is_frame(X)):
-        return Table.like(X, recipe)
-    return as_source(X)
+    return as_source(tabled(model, X))
 
 
 def _labels(model: Any, source: Source) -> Iterator[np.ndarray]:

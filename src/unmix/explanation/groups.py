@@ -204,7 +204,7 @@ def found_groups(model: str, plain: Plain, sums: Sums, ids: list[str]) -> FoundG
     units = {use.name: Unit(use.name, use.kind, decimals(sd[a])) for use, (a, _) in zip(plain.uses, spans, strict=True)}
     centre, within = plain.recipe.decode(means), plain.recipe.decode(spreads)
     typical = _typical(sums, means, sd)
-    weight = sums.N.max(axis=1)
+    shares = sums.weight / max(float(sums.weight.sum()), 1e-300)
     groups = []
     for g in range(len(means)):
         traits = [
@@ -215,8 +215,7 @@ def found_groups(model: str, plain: Plain, sums: Sums, ids: list[str]) -> FoundG
         row = None if typical[g] < 0 else Typical(int(typical[g]), plain.raw(int(typical[g])))
         at = {use.name: _cells(use, centre[use.name][g]) for use in plain.uses}
         by = {use.name: _cells(use, within[use.name][g]) for use in plain.uses if not use.levels}
-        share = float(sums.rows[g] / max(sums.rows.sum(), 1.0)) if not weight.sum() else float(weight[g] / weight.sum())
-        groups.append(Group(g, f"group {g + 1}", int(sums.rows[g]), share, at, by, traits, row))
+        groups.append(Group(g, f"group {g + 1}", int(sums.rows[g]), float(shares[g]), at, by, traits, row))
     all_rows = plain.recipe.decode(mean[None])
     told = np.nan_to_num(sums.rows @ np.nan_to_num(effect) ** 2)
     best = sorted(zip(plain.uses, spans, strict=True), key=lambda p: -float(told[p[1][0] : p[1][1]].max()))

@@ -230,8 +230,7 @@ class Mixture(PerColumn, BaseMixture):
     @property
     def levels_(self) -> dict[str, tuple[str, ...]]:
         """The levels of each category, in the order of its probabilities, of a fit to a data frame or `Table`."""
-        recipe = self.__dict__.get("recipe_")
-        return {} if recipe is None else {use.name: use.levels for use in recipe.uses if use.levels}
+        return {} if self.recipe is None else {use.name: use.levels for use in self.recipe.uses if use.levels}
 
     # ---------------------------------------------------------------- the contract
 

@@ -41,6 +41,11 @@ class Files:
     dicts too, among the attributes. Hooks: `_state`, `_sizes`, `_contradiction`.
     """
 
+    @property
+    def recipe(self) -> Recipe | None:
+        """How the columns of a `Table` became numbers, where it was fitted to one."""
+        return self.__dict__.get("recipe_")
+
     def save(self: Any, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: a zip of arrays and JSON that executes nothing when it is read.
 

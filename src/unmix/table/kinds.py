@@ -21,9 +21,12 @@ text         any other text
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from unmix.engine.sources.base import not_a_number
 
 AMOUNTS = ("number", "integer", "count")
 USABLE = (*AMOUNTS, "boolean", "category")
@@ -88,24 +91,27 @@ class Column(NamedTuple):
     seen: Seen
 
 
-def look(raw: Any) -> list[Seen]:
-    """What one pass sees of each column; in pieces by number of rows, so that the bits do not depend on the file."""
+def look(raw: Any, amounts: Collection[str] = ()) -> list[Seen]:
+    """What one pass sees of each column; in pieces by number of rows, so that the bits do not depend on the file.
+
+    The columns named by `amounts` are numbers, whatever they came as.
+    """
     seen = [Seen(name, type_, levels={}) for name, type_ in zip(raw.schema.names, raw.schema.types, strict=True)]
     for start in range(0, raw.n, PIECE_ROWS):
         piece = raw.slice(start, min(start + PIECE_ROWS, raw.n))
-        seen = [_more(one, column) for one, column in zip(seen, piece.columns, strict=True)]
+        seen = [_more(one, column, one.name in amounts) for one, column in zip(seen, piece.columns, strict=True)]
     return seen
 
 
-def _more(seen: Seen, column: Any) -> Seen:
+def _more(seen: Seen, column: Any, amount: bool) -> Seen:
     """What is seen after another piece of the column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     seen = seen._replace(rows=seen.rows + len(column))
-    if is_amount(column.type):
-        x = amounts(column)
+    if amount or is_amount(column.type):
+        x = numbers(column, seen.name)
         kept = x[~np.isnan(x)]
         return _numbers(seen._replace(missing=seen.missing + len(x) - len(kept)), kept)
     seen = seen._replace(missing=seen.missing + column.null_count)
@@ -244,3 +250,19 @@ def amounts(column: Any) -> np.ndarray:
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def numbers(column: Any, name: str) -> np.ndarray:
+    """Cells of an Arrow column as float64."""
+    import pyarrow as pa
+
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    try:
+        return amounts(column)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        for i, value in enumerate(column):
+            try:
+                value.cast(pa.float64())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise not_a_number(value.as_py(), i, name) from None
+        raise

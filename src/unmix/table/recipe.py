@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmix.engine.sources.base import not_a_number
-from unmix.table.kinds import Column, Seen, amounts, text_of
+from unmix.table.kinds import Column, Seen, numbers, text_of
 
 HOWS = ("standardised", "scaled", "given", "coded")
 EQUALS = " = "  # between a column's name and a level, where levels are columns of rows
@@ -39,6 +38,13 @@ class Use(NamedTuple):
     def width(self) -> int:
         """How many columns of rows it gives."""
         return len(self.centers)
+
+    @property
+    def deviations(self) -> list[float]:
+        """Standard deviations of these, in the rows of the fit, where they are standardised."""
+        if self.width == 1:
+            return [1.0]
+        return [float(np.sqrt(p * (1 - p)) / self.scale) for p in self.centers]
 
     @property
     def names(self) -> list[str]:
@@ -165,19 +171,3 @@ def codes(column: Any, levels: Sequence[str]) -> np.ndarray:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     at = pc.index_in(text_of(column), pa.array(levels, pa.string()))
     return np.asarray(at.cast(pa.float64()).to_numpy(zero_copy_only=False))
-
-
-def numbers(column: Any, name: str) -> np.ndarray:
-    """Cells of an Arrow column as float64."""
-    import pyarrow as pa
-
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    try:
-        return amounts(column)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        for i, value in enumerate(column):
-            try:
-                value.cast(pa.float64())
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                raise not_a_number(value.as_py(), i, name) from None
-        raise

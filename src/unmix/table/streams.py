@@ -167,10 +167,9 @@ class Stream(io.RawIOBase):
         try:
             return self.f.read(size)
         except BROKEN as e:
-            what = {"gzip": "gzip", "zstd": "zstd", "": "text"}.get(self.text.packed, self.text.packed)
+            how = f"is packed with {self.text.packed} and cannot be unpacked" if self.text.packed else "cannot be read"
             raise TableError(
-                f"{self.text.name} is packed with {what} and cannot be unpacked to its end ({str(e)[:100]}): it looks "
-                "truncated or damaged; fetch it again"
+                f"{self.text.name} {how} to its end ({str(e)[:100]}): it looks truncated or damaged; fetch it again"
             ) from e
 
     def _next(self) -> bytes | None:

@@ -14,7 +14,7 @@ from unmix.engine.config import get_config
 from unmix.engine.sources.arrow import float_of
 from unmix.engine.sources.base import Source
 from unmix.table.errors import TableError
-from unmix.table.kinds import KINDS, USABLE, Column, Seen, amounts, is_amount, kind_of, look
+from unmix.table.kinds import AMOUNTS, KINDS, USABLE, Column, Seen, amounts, is_amount, kind_of, look
 from unmix.table.recipe import Recipe, recipe
 
 SCALES = ("auto", "none")
@@ -109,7 +109,7 @@ class Table(Source):
             self._known("weights", weights) or [],
             {self._known("kinds", name)[0]: kind for name, kind in (kinds or {}).items()},  # type: ignore[index]
         )
-        self.columns = [asked.column(seen, raw) for seen in look(raw)]
+        self.columns = [asked.column(seen, raw) for seen in look(raw, asked.amounts)]
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
         if not self.recipe.uses:
             name = self.columns[0].name
@@ -137,7 +137,15 @@ class Table(Source):
         return out
 
     @classmethod
-    def like(cls, data: Any, known: Recipe) -> Table:
+    def _of(cls, raw: Any, columns: list[Column], how: Recipe) -> Table:
+        """A table whose columns are known."""
+        out = cls.__new__(cls)
+        out.raw, out.columns, out.scale, out.notes = raw, columns, "none", list(raw.notes)
+        out._settle(how)
+        return out
+
+    @classmethod
+    def like(cls, data: Any, known: Recipe, header: bool | None = None) -> Table:
         """Another table with the columns of a recipe, as rows by that recipe.
 
         Parameters
@@ -146,21 +154,21 @@ class Table(Source):
             It may have more columns, in any order.
         known : Recipe
             Of the table that a model was fitted to.
+        header : bool, optional
+            As for `Table`.
 
         Returns
         -------
         table : Table
         """
-        out = copy.copy(data) if isinstance(data, Table) else cls.__new__(cls)
-        out.raw = data.raw if isinstance(data, Table) else read(data)
-        if missing := [name for name in known.columns if name not in out.raw.names]:
-            near = difflib.get_close_matches(missing[0], out.raw.names, 1)
+        raw = data.raw if isinstance(data, Table) else read(data, header)
+        if missing := [name for name in known.columns if name not in raw.names]:
+            near = difflib.get_close_matches(missing[0], raw.names, 1)
             hint = f" (is it {near[0]!r} here?)" if near else ""
             raise TableError(f"the table has no column {_listed(missing)}{hint}, which the model was fitted to")
-        if not isinstance(data, Table):
-            out.scale, out.notes, out.columns = "auto", list(out.raw.notes), []
-        out._settle(known)
-        return out
+        types = raw.schema
+        used = [Column(u.name, u.kind, "used", "", Seen(u.name, types.field(u.name).type)) for u in known.uses]
+        return cls._of(raw, data.columns if isinstance(data, Table) else used, known)
 
     @classmethod
     def every(cls, data: Any) -> Table:
@@ -175,11 +183,9 @@ class Table(Source):
         -------
         table : Table
         """
-        out = cls.__new__(cls)
-        out.raw, out.scale, out.notes = read(data), "none", []
-        out.columns = [insisted(seen) for seen in look(out.raw)]
-        out._settle(recipe(out.columns, "coded")._replace(whole=True))
-        return out
+        raw = read(data)
+        columns = [insisted(seen) for seen in look(raw)]
+        return cls._of(raw, columns, recipe(columns, "coded")._replace(whole=True))
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -262,6 +268,7 @@ class _Asked:
         kinds: dict[str, str],
     ) -> None:
         self.columns, self.drop, self.kinds = columns, drop, kinds
+        self.amounts = [name for name, kind in kinds.items() if kind in (*AMOUNTS, "boolean")]
         self.roles = {**dict.fromkeys(id, "id"), **dict.fromkeys(label, "label"), **dict.fromkeys(weights, "weight")}
         for name, kind in kinds.items():
             if kind not in KINDS:

@@ -54,15 +54,15 @@ def command(ask: Ask, k: int | None, model: str, settings: tuple[str, ...]) -> N
             raise click.BadParameter(f"{cls.__name__} finds no groups: say  unmix reduce", param_hint="--model")
         source = opened(ask, say)
         cls, w = cls or chosen_model(source, say), weights_of(source)
-        more = [] if k is not None else ["--k"]
+        more: list[str] = []
         if k is None:
             answer = asked_of(made(cls, None, settings, ask.seed), source, ask.seed, None, say)
             k = settled_k(answer, say)
+            more = ["--k", str(k)]
             if k == 1:
                 say.note("the rows do not fall into groups; --k 2 would cut them all the same")
         estimator = fitted(made(cls, k, settings, ask.seed), source, w)
         show(estimator, source, w, say)
         finish(say, source, estimator)
         if ask.out is None:
-            more += [str(k)] * len(more)
             say.next("cluster", *more, "--out", "groups.csv", why="each row with its group")

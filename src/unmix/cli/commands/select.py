@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
 
 from unmix.cli.options import FORCE, RUN, SAY, SCALE, TABLE, WEIGHTS, Ask, asking
-
-HEADS = {"k": "k", "objective": "objective", "converged": "converged", "sound": "sound"}
 
 
 @click.command("select", short_help="How many groups there are, and why.")
@@ -39,6 +38,7 @@ def command(ask: Ask, model: str, k: str | None, plot: str | None) -> None:
     from unmix.cli.fits import made, model_class
     from unmix.cli.session import session
     from unmix.cli.tables import opened
+    from unmix.model.capabilities import Groups
 
     with session(ask) as say:
         if plot is not None:
@@ -53,9 +53,12 @@ def command(ask: Ask, model: str, k: str | None, plot: str | None) -> None:
             say.give(plot=plot)
             say.hint(f"drawn in {plot}")
         if answer.k is not None and answer.k > 1:
-            command = "cluster" if say.document.get("groups") else "reduce"
-            which = f" --model {cls.__name__}" if model else ""
-            say.hint(f"next:  unmix {command} {ask.file} --k {answer.k}{which} --out result.csv")
+            command = "cluster" if isinstance(answer.model, Groups) else "reduce"
+            which = ["--model", cls.__name__] if model else []
+            say.hint(
+                "next:  "
+                + shlex.join(["unmix", command, ask.file, "--k", str(answer.k), *which, "--out", "result.csv"])
+            )
 
 
 def numbers(text: str | None) -> list[int] | None:
