@@ -207,4 +207,4 @@ def test_loadings_are_correlations_of_every_level_with_the_component():
     z, rows = model.transform(table), table.read(0, 400)
     for i, part in enumerate(unmix.explain(model, table).components):
         for name, loading in part.loadings.items():
-            assert loading == pytest.approx(np.corrcoef(z[:, i], rows[:, table.names.index(name)])[0, 1], abs=1e-6)
+            assert loading == pytest.approx(np.corrcoef(z[:, i], rows[:, table.names.index(name)])[0, 1], abs=5e-3)

@@ -376,3 +376,25 @@ def test_columns_that_are_called_numbers_count_like_the_others(frame):
     table = Table(town, columns=["age", "visits"], kinds={"since": "number", "code": "number"})
     np.testing.assert_allclose(np.nanvar(table.read(0, N), axis=0), 1.0)
     assert kinds(table)["code"] == ("number", "used")
+
+
+def test_truth_values_and_large_numbers_may_be_categories():
+    frame = pd.DataFrame(
+        {"flag": [True, False, True, None] * 5, "code": [10**16, 3, 7, 3] * 5, "x": np.arange(20.0) ** 2}
+    )
+    table = Table(frame, kinds={"flag": "category", "code": "category"})
+    rows = table.read(0, 4)
+    assert table.names == ["flag = true", "code = 3", "code = 7", "code = 10000000000000000", "x"]
+    np.testing.assert_array_equal(np.isnan(rows[:, 0]), [False, False, False, True])
+    assert not np.isnan(rows[:, 1:]).any()
+
+
+def test_infinite_cells_are_not_observed_and_said():
+    table = Table({"x": [1.0, 2.0, float("inf"), 4.0, -float("inf")], "y": [1.0, 5.0, 2.0, 8.0, 3.0]})
+    np.testing.assert_array_equal(np.isnan(table.read(0, 5)[:, 0]), [False, False, True, False, True])
+    assert "2 infinite cells of 'x' are taken for missing" in table.notes
+
+
+def test_names_of_levels_are_unlike_names_of_columns():
+    table = Table({"a": ["b", "c", "d", "b", "c", "d"] * 2, "a = b": np.arange(12.0) ** 2})
+    assert len(set(table.names)) == len(table.names) == 4

@@ -836,3 +836,32 @@ def test_shared_table_of_letters():
     got = frame_of(read(DATA / "letter" / "letter.arff.gz"))
     np.testing.assert_array_equal(got.iloc[:, :-1].to_numpy(float), truth.iloc[:, :-1].to_numpy(float))
     assert got.iloc[:, -1].tolist() == truth.iloc[:, -1].str.decode("ascii").tolist()
+
+
+def test_excel_takes_text_that_comes_late_and_rows_where_they_are(tmp_path):
+    late = pd.DataFrame({"x": np.arange(1500) / 7, "late": [i if i < 1200 else f"t{i}" for i in range(1500)]})
+    late.to_excel(tmp_path / "late.xlsx", index=False)
+    raw = read(tmp_path / "late.xlsx")
+    assert raw.slice(0, raw.n).column("late").null_count == 0
+    frame = pd.DataFrame({"x": np.arange(20) / 7, "y": np.arange(20) * 1.5})
+    for above in (1, 3):
+        frame.to_excel(tmp_path / "low.xlsx", index=False, startrow=above)
+        raw = read(tmp_path / "low.xlsx")
+        assert (raw.n, raw.names) == (20, ["x", "y"])
+        np.testing.assert_allclose(raw.slice(0, 20).column("y").to_pylist(), frame["y"])
+
+
+def test_json_columns_are_joined_by_their_keys(tmp_path):
+    (tmp_path / "t.json").write_text('{"a": {"0": 1, "1": 2, "2": 3}, "b": {"2": 30, "0": 10, "1": 20}}')
+    assert read(tmp_path / "t.json").slice(0, 3).to_pydict() == {"a": [1, 2, 3], "b": [10, 20, 30]}
+
+
+def test_what_names_something_stays_as_it_is(tmp_path):
+    rows = "".join(
+        f"{10**19 + i},{9 * 10**17 + i if i % 2 else 10**20 + i},00{i} 555 100,-0{i:02d},{i}\n" for i in range(30)
+    )
+    (tmp_path / "t.csv").write_text("one,two,phone,code,x\n" + rows)
+    got = read(tmp_path / "t.csv").slice(0, 2).to_pydict()
+    assert got["one"] == [str(10**19), str(10**19 + 1)]
+    assert got["two"] == [str(10**20), str(9 * 10**17 + 1)]
+    assert (got["phone"][0], got["code"][0]) == ("000 555 100", "-000")

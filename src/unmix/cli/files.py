@@ -36,7 +36,7 @@ def known(option: str, path: str) -> None:
 def check_target(option: str, path: str, inputs: list[str], force: bool) -> None:
     """Refuse a file that is read, one that is there (unless forced), and a folder that is not."""
     target = Path(path).expanduser()
-    for read in inputs:
+    for read in map(os.path.expanduser, inputs):
         if read == "-" or not os.path.exists(read):
             continue
         if (target.exists() and os.path.samefile(target, read)) or _inside(target, Path(read)):
@@ -45,7 +45,9 @@ def check_target(option: str, path: str, inputs: list[str], force: bool) -> None
         raise ValueError(f"{option} {path!r} is a folder: give the name of a file")
     if not target.parent.is_dir():
         raise ValueError(f"{option} {path!r}: there is no folder {str(target.parent)!r}; create it first")
-    if target.exists() and not force:
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{option} {path!r} is no file but a device or a pipe: give the name of a file")
+    if os.path.lexists(target) and not force:
         raise ValueError(f"{option} {path!r} exists: give another name, or --force to overwrite it")
     if not os.access(target.parent, os.W_OK):
         raise ValueError(f"{option} {path!r}: the folder {str(target.parent)!r} may not be written to by you")

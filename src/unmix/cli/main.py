@@ -42,7 +42,7 @@ Exit codes:
   1  the data or a file cannot be used; the reason is on stderr
   2  the command line is wrong
   3  results were written, but the fit did not converge or part of it collapsed
-  130  stopped by Ctrl-C; nothing was written
+  130  stopped by Ctrl-C; nothing is left half-written
 """
 
 
@@ -93,7 +93,7 @@ class Commands(click.Group):
             if os.environ.get("UNMIX_DEBUG") or isinstance(e, (SystemExit, GeneratorExit)):
                 raise
             if interrupted(e):
-                click.echo("stopped: nothing was written", err=True)
+                click.echo("stopped: nothing is left half-written", err=True)
                 ctx.exit(STOPPED)
             if isinstance(e, OSError) and e.errno == errno.EPIPE:
                 raise  # `unmix models | head`: nobody reads on, and click ends quietly

@@ -175,10 +175,9 @@ def _holds(column: Any, shorter: Any) -> bool:
     import pyarrow as pa
 
     try:
-        column.cast(shorter)
+        return bool(column.cast(shorter).cast(column.type).equals(column))  # a cast to days drops hours without a word
     except pa.ArrowInvalid:
         return False
-    return True
 
 
 def _in_short(table: Any, times: dict[str, Any]) -> Any:

@@ -66,7 +66,7 @@ def _plain(use: Use) -> Use:
 
 
 class Sums(NamedTuple):
-    """Sums over each group (K, D), about `centre` (D,); rows and weight of each; some rows, to look for typical ones."""
+    """Sums over each group (K, D), about `centre` (D,); rows and weight of each; some rows, for typical ones."""
 
     centre: np.ndarray
     N: np.ndarray

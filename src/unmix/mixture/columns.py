@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from unmix.engine.layout import Shape
-from unmix.mixture.families import FAMILIES, Categorical, Family
+from unmix.mixture.families import FAMILIES, Categorical, Family, Gaussian
 
+TABLE_FLOOR = 1e-3  # smallest variance of a number in a table, as a share of the column's
 BY_KIND = {"boolean": "bernoulli", "category": "categorical", "count": "poisson"}  # of other columns: "gaussian"
 
 
@@ -39,7 +40,8 @@ def _pairs(
         if kinds is None:
             return [(as_family("gaussian"), None)]
         own = [BY_KIND.get(kind, "gaussian") for kind in kinds]
-        return [(as_family(f), [j for j, g in enumerate(own) if g == f]) for f in dict.fromkeys(own)]
+        families = {f: Gaussian(TABLE_FLOOR) if f == "gaussian" else as_family(f) for f in dict.fromkeys(own)}
+        return [(family, [j for j, g in enumerate(own) if g == f]) for f, family in families.items()]
     if isinstance(family, (str, Family)):
         return [(as_family(family), None)]
     pairs = list(family.items() if isinstance(family, dict) else family)

@@ -13,7 +13,24 @@ from unmix.engine.sources.columnar import brief
 
 
 class TableError(ValueError):
-    """A table that cannot be read: the message says what was found and what to do."""
+    """A table that cannot be read or used: the message says what was found and what to do.
+
+    Attributes
+    ----------
+    table : Table or None
+        The table, where it could be read but none of its columns can be used.
+
+    Examples
+    --------
+    >>> import unmix
+    >>> try:
+    ...     unmix.Table({"when": ["2020-01-01", "2020-01-02"]}, columns=["wen"])
+    ... except unmix.TableError as e:
+    ...     print(e)
+    columns='wen': the table has no such column; did you mean 'when'?
+    """
+
+    table: Any = None
 
 
 # What files begin with that hold no table, or none that is read here, and what to do with each.

@@ -64,6 +64,7 @@ class Seen(NamedTuple):
     levels: dict[Any, int] | None = None
     words: int = 0  # blanks in texts, in all
     first: Any = None  # value
+    infinite: int = 0  # cells, which count as missing
 
     @property
     def filled(self) -> int:
@@ -91,15 +92,15 @@ class Column(NamedTuple):
     seen: Seen
 
 
-def look(raw: Any, amounts: Collection[str] = ()) -> list[Seen]:
+def look(raw: Any, wanted: Collection[str] = ()) -> list[Seen]:
     """What one pass sees of each column; in pieces by number of rows, so that the bits do not depend on the file.
 
-    The columns named by `amounts` are numbers, whatever they came as.
+    The columns that are `wanted` as numbers are numbers, whatever they came as.
     """
     seen = [Seen(name, type_, levels={}) for name, type_ in zip(raw.schema.names, raw.schema.types, strict=True)]
     for start in range(0, raw.n, PIECE_ROWS):
         piece = raw.slice(start, min(start + PIECE_ROWS, raw.n))
-        seen = [_more(one, column, one.name in amounts) for one, column in zip(seen, piece.columns, strict=True)]
+        seen = [_more(one, column, one.name in wanted) for one, column in zip(seen, piece.columns, strict=True)]
     return seen
 
 
@@ -112,8 +113,10 @@ def _more(seen: Seen, column: Any, amount: bool) -> Seen:
     seen = seen._replace(rows=seen.rows + len(column))
     if amount or is_amount(column.type):
         x = numbers(column, seen.name)
-        kept = x[~np.isnan(x)]
-        return _numbers(seen._replace(missing=seen.missing + len(x) - len(kept)), kept)
+        kept = x[np.isfinite(x)]
+        infinite = int(np.isinf(amounts(column)).sum()) if is_amount(column.type) and len(kept) < len(x) else 0
+        seen = seen._replace(missing=seen.missing + len(x) - len(kept), infinite=seen.infinite + infinite)
+        return _numbers(seen, kept)
     seen = seen._replace(missing=seen.missing + column.null_count)
     if column.null_count == len(column):
         return seen
@@ -258,7 +261,8 @@ def numbers(column: Any, name: str) -> np.ndarray:
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     try:
-        return amounts(column)
+        x = amounts(column)
+        return np.where(np.isinf(x), np.nan, x)  # what no model can compute with was not observed
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         for i, value in enumerate(column):
             try:

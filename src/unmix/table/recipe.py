@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmix.table.kinds import Column, Seen, numbers, text_of
+from unmix.table.kinds import Column, Seen, is_amount, numbers, text_of
 
 HOWS = ("standardised", "scaled", "given", "coded")
 EQUALS = " = "  # between a column's name and a level, where levels are columns of rows
@@ -78,7 +78,12 @@ class Recipe(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Names of the rows' columns."""
-        return self.columns if self.how == "coded" else [name for use in self.uses for name in use.names]
+        if self.how == "coded":
+            return self.columns
+        names: dict[str, int] = {}
+        for name in (name for use in self.uses for name in use.names):
+            names[name if name not in names else f"{name} ({len(names)})"] = 1  # "a = b" may be a column's own name
+        return list(names)
 
     @property
     def columns(self) -> list[str]:
@@ -144,7 +149,10 @@ def use(seen: Seen, kind: str, how: str) -> Use:
         return Use(seen.name, kind, (center,), (seen.deviation if comparable else 0.0) or 1.0, ())
     counts = seen.levels or {}
     levels = sorted(counts, key=in_order)
-    known = tuple(text_of(pa.array(levels)).to_pylist())
+    told = pa.array(levels)
+    if is_amount(seen.type):  # which were counted as numbers
+        told = told.cast(seen.type, safe=False)
+    known = tuple(text_of(told).to_pylist())
     if how == "coded":
         return Use(seen.name, kind, (0.0,), 1.0, known)
     share = np.array([counts[level] for level in levels], dtype=np.float64) / seen.filled

@@ -64,7 +64,8 @@ def whole(text: Text) -> Found:
         inner = next(iter(value.values()))
         value = inner if inner and isinstance(inner[0], dict) else value
     if isinstance(value, dict) and value and all(isinstance(v, dict) for v in value.values()):
-        value = {k: list(v.values()) for k, v in value.items()}
+        keys = list(dict.fromkeys(key for column in value.values() for key in column))
+        value = {k: [column.get(key) for key in keys] for k, column in value.items()}  # rows are known by their keys
     return of_records(value, text.name, True)
 
 

@@ -24,7 +24,7 @@ def excel(path: str, name: str, header: bool | None) -> Found:
     try:
         book = fastexcel.read_excel(path)
         for i, sheet in enumerate(book.sheet_names):
-            top = rows_of(book.load_sheet(i, header_row=None, n_rows=200, dtypes="string").to_arrow())
+            top = rows_of(book.load_sheet(i, header_row=None, skip_rows=0, n_rows=200, dtypes="string").to_arrow())
             if top:
                 others = [s for s in book.sheet_names if s != sheet]
                 table, headed = of_sheet(book, i, top, header, notes)
@@ -55,7 +55,9 @@ def of_sheet(book: Any, i: int, top: list[list[str]], header: bool | None, notes
         notes.append(f"{above} line{'s' * (above > 1)} before the table left out")
     headed, note = (header, "") if header is not None else is_header([r for r in top[first:] if any(r)], width, ".csv")
     notes += [note] * bool(note)
-    sheet = book.load_sheet(i, header_row=None, skip_rows=first + headed)
+    sheet = book.load_sheet(
+        i, header_row=None, skip_rows=first + headed, schema_sample_rows=None
+    )  # all rows: text may come late
     table = pa.Table.from_batches([sheet.to_arrow()])
     names = [c.strip() for c in top[first]] if headed else [""] * width
     names = (names + [""] * table.num_columns)[: table.num_columns]

@@ -111,13 +111,17 @@ class Table(Source):
         )
         self.columns = [asked.column(seen, raw) for seen in look(raw, asked.amounts)]
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
+        endless = [c for c in self.columns if c.seen.infinite and c.role == "used"]
+        told = [f"{c.seen.infinite} infinite cells of {c.name!r} are taken for missing" for c in endless]
+        self.notes = [*raw.notes, *told, *left_out(self.columns), *self._told()]
         if not self.recipe.uses:
             name = self.columns[0].name
-            raise TableError(
+            error = TableError(
                 f"no column can be used: {'; '.join(left_out(self.columns))}. Say what a column holds to use it, "
                 f"as kinds={{{name!r}: 'category'}} in Python or --as 'category:{name}' on the command line"
             )
-        self.notes = [*raw.notes, *left_out(self.columns), *self._told()]
+            error.table = self
+            raise error
 
     def _settle(self, how: Recipe) -> None:
         """Give rows by this recipe."""
@@ -230,7 +234,7 @@ class Table(Source):
         used = [use for use in self.recipe.uses if not use.levels]
         out = []
         if len(self.recipe.uses) > 1 and used:
-            out.append("columns count alike: numbers are divided by their standard deviations (scale=none leaves them)")
+            out.append("columns count alike: numbers are divided by their standard deviations (scale none leaves them)")
         if many := [use for use in self.recipe.uses if use.levels]:
             shown = ", ".join(f"{use.name} ({len(use.levels)} levels)" for use in many[:SHOWN])
             out.append(f"categories: {shown}" + f" and {len(many) - SHOWN} more" * (len(many) > SHOWN))

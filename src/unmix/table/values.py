@@ -32,7 +32,7 @@ GAP = "[ \u00a0\u2009\u202f'’]"
 def numeral(point: str, mark: str) -> str:
     """Pattern of a number as people write it: signs, thousands in groups of three, currency, per cent."""
     p, m = re.escape(point), re.escape(mark)
-    whole = rf"(?:[1-9]\d{{0,2}}(?:{m}\d{{3}})+|\d{{1,3}}(?:{GAP}\d{{3}})+|\d+)"
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{m}\d{{3}})+|[1-9]\d{{0,2}}(?:{GAP}\d{{3}})+|\d+)"
     return rf"^[+−-]?{MONEY}?{GAP}?[+−-]?(?:{whole}(?:{p}\d*)?|{p}\d+)(?:[eE][+-]?\d+)?{GAP}?(?:{MONEY}|%|‰)?$"
 
 
@@ -262,14 +262,13 @@ def plan_numbers(cells: Any, point: str) -> Plan | None:
     if not pc.all(digits).as_py():
         split = pc.any(pc.match_substring_regex(cells, r"\d[.,]\d|[eE.]")).as_py()
         return Plan("number", point=point, whole=not split and bool(pc.any(digits).as_py()))
-    if pc.any(pc.match_substring_regex(cells, r"^0\d+$|^\+\d{7,}$")).as_py():
+    if pc.any(pc.match_substring_regex(cells, r"^[+-]?0\d+$|^\+\d{7,}$")).as_py():
         return Plan("text")
     if not pc.any(pc.match_substring_regex(cells, r"^[+-]?\d{16,}$")).as_py():
         return Plan("number", point=point, whole=True)
     if pc.all(pc.match_substring_regex(cells, WIDE)).as_py():
         return Plan("wide")
-    one_length = len(pc.unique(pc.binary_length(cells))) == 1
-    return Plan("text") if one_length else Plan("number", point=point)
+    return Plan("text")  # whole numbers beyond any count: they name something
 
 
 def is_plain(cells: Any) -> bool:

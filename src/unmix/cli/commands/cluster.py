@@ -11,7 +11,11 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, SCALE, TABLE, WEIGHTS, Ask,
 @asking(
     *TABLE,
     click.option(
-        "--k", type=click.IntRange(1), metavar="N", help="How many groups.  [default: as many as unmix select finds]"
+        "-k",
+        "--k",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How many groups.  [default: what unmix select finds]",
     ),
     click.option(
         "--model",

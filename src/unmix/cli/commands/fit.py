@@ -14,7 +14,11 @@ from unmix.cli.options import FORCE, RUN, SAY, SCALE, TABLE, WEIGHTS, Ask, askin
     click.argument("model"),
     *TABLE,
     click.option(
-        "--k", type=int, metavar="N", help="How many parts (n_clusters, n_components: whatever the model calls it)."
+        "-k",
+        "--k",
+        type=int,
+        metavar="N",
+        help="How many parts (n_clusters or n_components, as the model says).",
     ),
     click.option(
         "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter; may be repeated."

@@ -41,9 +41,15 @@ def command(ask: Ask) -> None:
 def _table(ask: Ask, say: Any) -> None:
     from unmix.cli.tables import opened
     from unmix.explanation.words import plural
-    from unmix.table import Table
+    from unmix.table import Table, TableError
 
-    source = opened(ask, say)
+    try:
+        source = opened(ask, say)
+    except TableError as e:
+        if e.table is None:
+            raise
+        source = e.table  # none of its columns can be used: that is what there is to tell
+        say.note(str(e))
     name = "standard input" if ask.file == "-" else Path(ask.file).name
     if not isinstance(source, Table):
         kind = "sparse" if source.sparse else "dense"
@@ -57,7 +63,8 @@ def _table(ask: Ask, say: Any) -> None:
     if len(source.columns) > SHOWN:
         say.show(f"… and {len(source.columns) - SHOWN} more columns: --json has all")
     say.give(file=ask.file, rows=source.n, columns=[_facts(c) for c in source.columns])
-    say.next("cluster", "--out", "groups.csv", why="each row with its group")
+    if used:
+        say.next("cluster", "--out", "groups.csv", why="each row with its group")
 
 
 class Columns:

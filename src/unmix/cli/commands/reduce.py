@@ -10,7 +10,7 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, SCALE, TABLE, WEIGHTS, Ask,
 @click.command("reduce", short_help="Few components instead of many columns.")
 @asking(
     *TABLE,
-    click.option("--k", type=click.IntRange(1), metavar="N", help="How many components.  [default: see below]"),
+    click.option("-k", "--k", type=click.IntRange(1), metavar="N", help="How many components.  [default: see below]"),
     click.option("--model", default="PCA", show_default=True, help="PCA, FactorAnalysis, RobustPCA, NMF, …"),
     click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter of the model."),
     WEIGHTS,

@@ -14,7 +14,7 @@ from unmix.cli.options import FORCE, RUN, SAY, SCALE, TABLE, WEIGHTS, Ask, askin
 @asking(
     *TABLE,
     click.argument("model", default="", required=False),
-    click.option("--k", metavar="LOW-HIGH", help="Numbers to try, as 1-8 or 2,4,8.  [default: chosen by itself]"),
+    click.option("-k", "--k", metavar="LOW-HIGH", help="Numbers to try, as 1-8 or 2,4,8.  [default: chosen by itself]"),
     WEIGHTS,
     SCALE,
     *RUN,
@@ -63,12 +63,12 @@ def command(ask: Ask, model: str, k: str | None, plot: str | None) -> None:
 
 def numbers(text: str | None) -> list[int] | None:
     """Numbers of parts: 3, 1-8 or 2,4,8."""
-    if text is None:
+    if text is None or text == "auto":
         return None
     out: list[int] = []
     for piece in text.split(","):
         low, dash, high = piece.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        if not low.isdigit() or (dash and not high.isdigit()) or int(low) > int(high or low):
             raise click.BadParameter(f"{text!r}: give numbers as 1-8 or 2,4,8", param_hint="--k")
         out += range(int(low), int(high or low) + 1)
     return out
