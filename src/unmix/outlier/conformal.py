@@ -73,7 +73,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         clusterings (`transform`) of scikit-learn for rows in memory. Not those of a precomputed matrix. By default
         `RowDensity`: each column by itself, mixtures of four and eight Gaussians, and the distances to the tenth and
         twentieth neighbour.
-    cv : int, default=5
+    cv : int, default=10
         Folds, each of which is scored by a model fitted to the others.
     alpha : float, default=0.05
         Level of `predict`.
@@ -115,8 +115,9 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
     on the training rows the two may differ. With `control="row"` a share alpha of the training rows is always found,
     outliers or not. With `control="fdr"` a training row is found where it lies further out than the other scores let
     expect, so in pure noise hardly ever: in at most 5 of 100 draws of Gaussian, uniform, lognormal, integer and
-    Student's t columns (5 degrees of freedom) was anything found. That is measured, not proved: up to a tenth of the
-    rows may be outliers, the tail of the ordinary scores must be smooth, and outliers not far beyond it are missed.
+    Student's t columns (5 degrees of freedom) was anything found. That is measured, not proved: the tail of the
+    ordinary scores must be smooth, outliers must be few beside it (about a tenth of the rows), and those not far beyond
+    it are missed.
 
     `predict` with `control="fdr"` bounds the expected share of false ones among the rows of a call if the training rows
     are ordinary ones; outliers among them make it find less. Since no p-value is below 1/(n + 1), k outliers among N
@@ -174,7 +175,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         self,
         model: Any = None,
         *,
-        cv: int = 5,
+        cv: int = 10,
         alpha: float = 0.05,
         control: str = "fdr",
         cells: bool = False,
@@ -219,7 +220,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
             raise ValueError(f"{np.isnan(scores).sum()} rows have no score: look for infinities or all-empty rows in X")
         self.scores_ = scores
         self.p_values_ = exceed(scores, scores, rounding(source)) / n  # a row exceeds itself: the 1
-        self.tail_p_values_ = tail_p_values(scores, self.p_values_, self.alpha)
+        self.tail_p_values_ = tail_p_values(scores, self.p_values_)
         for name in ("cell_scores_", "cell_p_values_"):
             self.__dict__.pop(name, None)
         if self.cells:

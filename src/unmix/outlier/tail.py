@@ -1,70 +1,69 @@
 """How far out is far out, among rows some of which may be outliers: p-values beyond the ranks of scores.
 
-The E largest scores, those beyond u, are taken for draws from a generalised Pareto distribution, whose shape ξ says how
-heavy the tail is: 0 for an exponential one, 1/a for one that falls as s^(−a),
+The largest scores, the N beyond u, are taken for draws from two groups. By what they exceed u, y = s − u,
 
-    P(S > s) = E/n (1 + ξ (s − u) / σ)^(−1/ξ)
+    ordinary rows    P(Y > y) = (1 + ξ y / σ)^(−1/ξ)     generalised Pareto: an exponential tail where ξ = 0, else y^(−1/ξ)
+    outliers         anywhere between u and the largest score, a share π of the N
 
-averaged over ξ in [0, 1] and σ by their likelihood, times e^(−3ξ): what the scores leave open counts as heavy tails.
-Outliers must have no say in that, and which rows are outliers is not known. So at first the largest tenth is only known
-to lie beyond the others (it is censored). Then those that Benjamini and Hochberg's rule finds, and half as many again,
-are censored and all others are not, and so on: heavy tails, once they are looked at, explain what was found in them,
-and outliers beyond a light tail are found again. E = 75 + 5 times the censored scores, at most a quarter of all.
+Neither ξ, σ nor π is known: the likelihood of all N scores weighs them, times e^(−ξ) and 0.95 for π = 0. Outliers
+beyond a light tail leave a gap, or pile up where a smooth tail would hardly have any; heavy tails leave none. So
+
+    q_i = N/n Σ_(ξ, σ) weight P(Y > s_i − u)
+
+is small for rows that ordinary ones do not explain, whether they come with heavy tails or not.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-FIRST = 0.1  # share of the scores that is censored at first
-MORE = 1.5  # censored scores for every one found
-ROUNDS = 8  # of finding and looking again
-SHARE, LEAST, EACH = 0.25, 75, 5  # of the scores beyond u: at most, at least, for each censored one
-LIGHT = 3.0  # e^(−3ξ) is what is known of shapes beforehand
-SHAPES = np.linspace(0.0, 1.0, 41)[:, None]
-SCALES = np.exp(np.linspace(-1.6, 0.8, 49))  # in units of the mean excess
+SHARE, LEAST, ROOT = 0.25, 75, 4.0  # of n scores beyond u: at most n/4; else 75, or 4 √n where that is more
+SMOOTH = 10  # scores beyond u that are needed to speak of a tail
+SHAPES = np.linspace(0.0, 1.0, 21)[:, None, None]
+SCALES = np.exp(np.linspace(-1.6, 1.2, 36))[:, None]  # in units of what the nearest excesses say, outliers or not
+NEAREST = 0.3  # of the excesses
+LIGHT = 1.0  # e^(−ξ) is what is known of shapes beforehand
+NONE, OUTLYING = 0.95, 0.6  # how sure it is that there are no outliers, before any score is seen; their largest share
 POINTS = 512  # of the scores beyond u, evenly by rank, that the likelihood is made of
 
 
-def tail_p_values(scores: np.ndarray, p: np.ndarray, alpha: float) -> np.ndarray:
-    """p-values of scores: from their tail where they are far out, else the ranks p; alpha is the level to be used."""
-    censored = int(FIRST * len(scores))
-    out = p
-    for _ in range(ROUNDS):
-        out = tail(scores, p, censored)
-        censored = min(censored, round(MORE * benjamini_hochberg(out, alpha).sum()))
-    return out
-
-
-def tail(scores: np.ndarray, p: np.ndarray, censored: int) -> np.ndarray:
-    """P(S > s) beyond u, and p elsewhere; the `censored` largest scores are only known to be beyond the others."""
+def tail_p_values(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """q of the scores beyond u, and the ranks p of the others."""
     n = len(scores)
-    beyond = int(min(SHARE * n, LEAST + EACH * censored))
     order = np.sort(scores)
-    u = order[n - beyond - 1]
+    u = order[n - 1 - int(min(SHARE * n, max(LEAST, ROOT * np.sqrt(n))))]
     excess = order[order > u] - u
-    if len(excess) <= censored + 1:  # ties: there is no tail to speak of
-        return p
-    seen, last = excess[: len(excess) - censored], excess[len(excess) - censored - 1]
-    sigma = (seen.sum() + censored * last) / len(seen) * SCALES
-    points = seen if len(seen) <= POINTS else np.quantile(seen, (np.arange(POINTS) + 0.5) / POINTS)
-    each = np.stack([surprise(points, SHAPES, s).sum(axis=1) for s in sigma], axis=1)  # (ξ, σ)
-    rest = np.stack([surprise(np.array([last]), SHAPES, s)[:, 0] for s in sigma], axis=1)
-    log_w = -len(seen) * (np.log(sigma) + (1 + SHAPES) * each / len(points)) - censored * rest - LIGHT * SHAPES
-    weight = np.exp(log_w - log_w.max())
-    xi, k = np.nonzero(weight > 1e-9)
-    weight = weight[xi, k] / weight[xi, k].sum()
-    far = np.flatnonzero(scores > u)
     out = np.array(p, dtype=np.float64)
-    for s, w, shape in zip(sigma[k], weight, SHAPES[xi], strict=True):
-        out[far] -= w * (p[far] - len(excess) / n * np.exp(-surprise(scores[far] - u, shape[:, None], s)[0]))
+    if len(excess) < SMOOTH:
+        return out
+    sigma = np.quantile(excess, NEAREST) / -np.log1p(-NEAREST) * SCALES
+    weight = weights(excess, sigma)
+    i, k = np.nonzero(weight > 1e-10)
+    far = np.flatnonzero(scores > u)
+    for shape, scale, w in zip(SHAPES[i, :, 0], sigma[k], weight[i, k], strict=True):
+        out[far] += w * (len(excess) / n * np.exp(-surprise(scores[far] - u, shape, scale)) - p[far])
     return np.clip(out, 0.0, 1.0)
 
 
-def surprise(excess: np.ndarray, xi: np.ndarray, sigma: float) -> np.ndarray:
-    """−log P(S > u + excess | S > u), for every shape a row."""
-    y = excess / sigma
-    return np.where(xi > 0, np.log1p(xi * y) / np.where(xi > 0, xi, 1.0), y)
+def weights(excess: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+    """How likely each shape (rows) and scale (columns) of the ordinary rows' tail is; the sum is 1."""
+    N = len(excess)
+    y = excess if N <= POINTS else np.quantile(excess, (np.arange(POINTS) + 0.5) / POINTS)
+    ordinary = -np.log(sigma) - (1 + SHAPES) * surprise(y, SHAPES, sigma)  # log-densities (ξ, σ, y)
+    shares = np.geomspace(1 / N, OUTLYING, 12)
+    log_w = [np.log(NONE) + N / len(y) * ordinary.sum(axis=2)]
+    for share in shares:
+        both = np.logaddexp(np.log1p(-share) + ordinary, np.log(share / excess[-1]))
+        log_w.append(np.log((1 - NONE) / len(shares)) + N / len(y) * both.sum(axis=2))
+    total = np.logaddexp.reduce(log_w, axis=0) - LIGHT * SHAPES[:, :, 0]
+    weight = np.exp(total - total.max())
+    return np.asarray(weight / weight.sum())
+
+
+def surprise(y: np.ndarray, xi: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+    """−log P(Y > y)."""
+    heavy = np.where(xi > 0, xi, 1.0)
+    return np.where(xi > 0, np.log1p(heavy * y / sigma) / heavy, y / sigma)
 
 
 def benjamini_hochberg(p: np.ndarray, alpha: float) -> np.ndarray:
