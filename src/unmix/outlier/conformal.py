@@ -52,7 +52,15 @@ WORTH_TELLING = 2.0  # spreads from what is usual
 
 
 class Reason(NamedTuple):
-    """A cell that makes its row odd: what it holds, and what would be usual given the other cells of the row."""
+    """A cell that makes its row odd: what it holds, and what would be usual given the other cells of the row.
+
+    Examples
+    --------
+    >>> from unmix.outlier import Reason
+    >>> reason = Reason(row=7, column=1, name="age", value=190.0, usual=52.0, spread=9.0, score=15.3)
+    >>> f"{reason.name} is {reason.value:g}, {reason.usual:g} ± {reason.spread:g} would be usual"
+    'age is 190, 52 ± 9 would be usual'
+    """
 
     row: int
     column: int
