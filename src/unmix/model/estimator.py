@@ -201,11 +201,13 @@ class Model(
         """Publish the parts under the names that users know, in the precision of the data."""
         self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
+        before = self.__dict__.get("_parts_")
         self.publish(fit)
         for name, value in self.__dict__.items():
             if isinstance(value, np.ndarray) and name.endswith("_") and not name.startswith("_"):
                 self.__dict__[name] = tree.settle(value, fit.dtype)
-        self._parts_ = fit.U
+        if self.__dict__.get("_parts_") is before:  # `publish` may have its own
+            self._parts_ = fit.U
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
