@@ -228,9 +228,7 @@ class Model(
         state = self.random_state
         if isinstance(state, (int, np.integer)):
             return int(state)
-        if state is None:
-            return secrets.randbits(31)
-        return int(check_random_state(state).randint(2**31 - 1))
+        return secrets.randbits(31) if state is None else int(check_random_state(state).randint(2**31 - 1))
 
     def _runs(self, shape: Shape) -> list[layout.Run]:
         rows = get_config().block_rows or self.sizes(shape).block or layout.block_rows(shape)
