@@ -12,7 +12,7 @@ from unmix.engine.layout import Shape
 from unmix.mixture.families import FAMILIES, Categorical, Family, Gaussian
 
 TABLE_FLOOR = 1e-3  # smallest variance of a number in a table, as a share of the column's
-BY_KIND = {"boolean": "bernoulli", "category": "categorical", "count": "poisson"}  # of other columns: "gaussian"
+BY_KIND = {"boolean": "bernoulli", "category": "categorical", "count": "poisson", "integer": "whole"}  # else "gaussian"
 
 
 def groups(
@@ -40,7 +40,8 @@ def _pairs(
         if kinds is None:
             return [(as_family("gaussian"), None)]
         own = [BY_KIND.get(kind, "gaussian") for kind in kinds]
-        families = {f: Gaussian(TABLE_FLOOR) if f == "gaussian" else as_family(f) for f in dict.fromkeys(own)}
+        known: dict[str, Family] = {"gaussian": Gaussian(TABLE_FLOOR), "whole": Gaussian(TABLE_FLOOR, rounding=1.0)}
+        families = {f: known[f] if f in known else as_family(f) for f in dict.fromkeys(own)}
         return [(family, [j for j, g in enumerate(own) if g == f]) for f, family in families.items()]
     if isinstance(family, (str, Family)):
         return [(as_family(family), None)]
