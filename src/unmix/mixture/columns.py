@@ -40,8 +40,8 @@ def _pairs(
         if kinds is None:
             return [(as_family("gaussian"), None)]
         own = [BY_KIND.get(kind, "gaussian") for kind in kinds]
-        known: dict[str, Family] = {"gaussian": Gaussian(TABLE_FLOOR), "whole": Gaussian(TABLE_FLOOR, rounding=1.0)}
-        families = {f: known[f] if f in known else as_family(f) for f in dict.fromkeys(own)}
+        by_name: dict[str, Family] = {"gaussian": Gaussian(TABLE_FLOOR), "whole": Gaussian(TABLE_FLOOR, rounding=1.0)}
+        families = {f: by_name[f] if f in by_name else as_family(f) for f in dict.fromkeys(own)}
         return [(family, [j for j, g in enumerate(own) if g == f]) for f, family in families.items()]
     if isinstance(family, (str, Family)):
         return [(as_family(family), None)]
