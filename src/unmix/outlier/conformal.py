@@ -405,7 +405,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         >>> from unmix.outlier import OutlierDetector
         >>> X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 10.0] + 50
         >>> X[7] = [50, 150]
-        >>> [reason] = OutlierDetector(random_state=0).fit(X).reasons(X, [7])
+        >>> reason = OutlierDetector(random_state=0).fit(X).reasons(X, [7])[0]  # the strangest cell
         >>> reason.name, reason.value, abs(reason.usual - 50) < 10
         ('x1', 150.0, True)
         """

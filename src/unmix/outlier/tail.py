@@ -2,11 +2,7 @@
 
 The largest scores, the N beyond u, are taken for draws from two groups. By what they exceed u, y = s − u,
 
-<<<<<<< HEAD
-    ordinary rows    P(Y > y) = (1 + ξ y / σ)^(−1/ξ)     generalised Pareto: exponential where ξ = 0
-=======
     ordinary rows    P(Y > y) = (1 + ξ y / σ)^(−1/ξ)     generalised Pareto: exponential where ξ = 0, else as y^(−1/ξ)
->>>>>>> w-outlier
     outliers         anywhere between u and the largest score, a share π of the N
 
 Neither ξ, σ nor π is known: the likelihood of all N scores weighs them, times e^(−2ξ) and 0.97 for π = 0. Outliers
