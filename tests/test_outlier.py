@@ -807,6 +807,15 @@ def test_reasons_name_the_wrong_cell_and_what_would_be_usual():
     assert np.isnan(counts[0].usual)
 
 
+def test_the_wrong_cell_is_told_from_those_that_it_makes_look_strange():
+    X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 10.0] + 50
+    X[7] = [50, 150]
+    detector = OutlierDetector(random_state=0).fit(X)
+    strange = [np.abs(m.surprise(X[[7]])[0]).argmax() for m in detector.models_]
+    assert 0 in strange  # a narrow component far out says what the ordinary cell should be
+    assert detector.reasons(X, [7])[0].column == 1
+
+
 def test_reasons_of_rows_with_holes_and_from_files(tmp_path):
     rng = np.random.default_rng(44)
     X = rng.normal(size=(200, 4))

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
@@ -44,31 +44,10 @@ from unmix.model.adapter import opened, pairwise, streams
 from unmix.model.files import Files
 from unmix.model.opening import learn_recipe, tabled
 from unmix.outlier.density import RowDensity
-from unmix.outlier.scores import cell_spread, cells, dense, expected, pieces, row_scores, spread, strangeness
+from unmix.outlier.reasons import Reason, odd_cells
+from unmix.outlier.scores import cell_spread, dense, pieces, row_scores, spread, strangeness
 from unmix.outlier.tail import benjamini_hochberg, tail_p_values
 from unmix.outlier.units import wrong_units
-
-WORTH_TELLING = 2.0  # spreads from what is usual
-
-
-class Reason(NamedTuple):
-    """A cell that makes its row odd: what it holds, and what would be usual given the other cells of the row.
-
-    Examples
-    --------
-    >>> from unmix.outlier import Reason
-    >>> reason = Reason(row=7, column=1, name="age", value=190.0, usual=52.0, spread=9.0, score=15.3)
-    >>> f"{reason.name} is {reason.value:g}, {reason.usual:g} ± {reason.spread:g} would be usual"
-    'age is 190, 52 ± 9 would be usual'
-    """
-
-    row: int
-    column: int
-    name: str  # of the column; x0, x1, … where columns have no names
-    value: float
-    usual: float  # in the units of the column
-    spread: float  # usual ± spread; both are NaN where a model gives no such numbers
-    score: float  # how far it is from what is usual, in spreads
 
 
 class OutlierDetector(Files, OutlierMixin, BaseEstimator):
@@ -390,13 +369,14 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         rows : sequence of int
             The rows of X to look at, such as `np.flatnonzero(detector.fit_predict(X) == -1)`.
         most : int, default=3
-            Cells for each row: its strangest, and others that are at least two spreads from what is usual.
+            Cells for each row, at most: that without which the row would be most ordinary, then others that are at
+            least two spreads from what is usual.
 
         Returns
         -------
         reasons : list of Reason
-            In the order of the rows, the strangest cell first: `row`, `column`, `name`, `value`, `usual`, `spread` and
-            `score`. Each row is judged by the model to which it is strangest: of a row of `fit` that is, as a rule, the
+            In the order of the rows, the cell that matters most first: `row`, `column`, `name`, `value`, `usual`,
+            `spread` and `score`. Each row is judged by the model to which it is strangest: of a row of `fit` that is, as a rule, the
             one that has not seen it.
 
         Examples
@@ -405,7 +385,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         >>> from unmix.outlier import OutlierDetector
         >>> X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 10.0] + 50
         >>> X[7] = [50, 150]
-        >>> reason = OutlierDetector(random_state=0).fit(X).reasons(X, [7])[0]  # the strangest cell
+        >>> [reason] = OutlierDetector(random_state=0).fit(X).reasons(X, [7], most=1)
         >>> reason.name, reason.value, abs(reason.usual - 50) < 10
         ('x1', 150.0, True)
         """
@@ -425,14 +405,8 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         for f in np.unique(by):
             mine, model = np.flatnonzero(by == f), self.models_[f]
             tau = self._cell_units_[f] if self._cell_units_ else cell_spread(model, source)
-            score, (usual, unit) = cells(model, x[mine], tau), expected(model, x[mine], tau)
-            for i, own, *columns in zip(mine, score, x[mine], usual, unit, score, strict=True):
-                order = np.argsort(-np.nan_to_num(np.abs(own), nan=-1.0))[:most]
-                kept = [j for j in order if abs(own[j]) >= WORTH_TELLING or (j == order[0] and not np.isnan(own[j]))]
-                numbers = [[float(column[j]) for column in columns] for j in kept]
-                found[i] = [
-                    Reason(int(rows[i]), int(j), str(names[j]), *told) for j, told in zip(kept, numbers, strict=True)
-                ]
+            for i, odd in zip(mine, odd_cells(model, x[mine], self._units_[f], tau, most), strict=True):
+                found[i] = [Reason(int(rows[i]), j, str(names[j]), *numbers) for j, *numbers in odd]
         return [reason for of_row in found for reason in of_row]
 
     def _model(self, seed: int) -> Any:
