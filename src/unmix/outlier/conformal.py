@@ -376,8 +376,8 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         -------
         reasons : list of Reason
             In the order of the rows, the cell that matters most first: `row`, `column`, `name`, `value`, `usual`,
-            `spread` and `score`. Each row is judged by the model to which it is strangest: of a row of `fit` that is, as a rule, the
-            one that has not seen it.
+            `spread` and `score`. Each row is judged by the model to which it is strangest: of a row of `fit` that is,
+            as a rule, the one that has not seen it.
 
         Examples
         --------
