@@ -13,6 +13,7 @@ import unmix
 from unmix.model.adapter import adapt, pairwise, streams
 from unmix.model.capabilities import (
     Completes,
+    Components,
     Density,
     Geometry,
     Groups,
@@ -34,9 +35,9 @@ CONTRACT = {
 }
 MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
-    "PCA": {Density, Samples, Imputes, Reconstructs},
-    "FactorAnalysis": {Density, Imputes, Reconstructs},
-    "RobustPCA": {Reconstructs},
+    "PCA": {Density, Samples, Imputes, Reconstructs, Components},
+    "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
+    "RobustPCA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
     "KernelKMeans": {Groups, Geometry},
@@ -44,10 +45,10 @@ DECLARED = {
     "GaussianMixture": MIXTURE,
     "BayesianGaussianMixture": MIXTURE,
     "Mixture": {*MIXTURE, PerColumn},
-    "NMF": {Reconstructs},
-    "LatentDirichletAllocation": {Completes},
+    "NMF": {Reconstructs, Components},
+    "LatentDirichletAllocation": {Completes, Components},
 }
-EVERY = [*CONTRACT, Memberships, Imputes, Reconstructs]
+EVERY = [*CONTRACT, Memberships, Imputes, Reconstructs, Components]
 
 
 def capabilities(model):

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import how_many
+from benchmarks import how_many, sureness
 from benchmarks.how_many import Method, compare, planted, separation
 
 
@@ -61,3 +61,34 @@ def test_select_is_asked_where_there_is_nothing():
     ones = how_many.noise(1)
     assert len(ones) == 8
     assert sum(ones.values()) >= 7
+
+
+def test_planted_tables_are_what_they_say():
+    for seed in range(12):
+        t, again = sureness.planted(seed), sureness.planted(seed)
+        np.testing.assert_array_equal(t.numbers, again.numbers)
+        assert t.k == len(np.unique(t.label)) == 1 + seed // 2 % 8
+        assert 300 <= len(t.numbers) <= 2000
+        assert 2 <= t.numbers.shape[1] + t.codes.shape[1] <= 31
+        assert (t.codes.shape[1] > 0) == (t.kind == "categories")
+        x = sureness.encoded(t)
+        d = t.numbers.shape[1]
+        np.testing.assert_allclose(x[:, :d].var(axis=0), 1)
+        varying = sum(len(np.unique(c)) > 1 for c in t.codes.T)
+        assert x[:, d:].var(axis=0).sum() == pytest.approx(varying)  # every category counts as one column
+    assert {name for name, _, _ in sureness.asked(sureness.planted(2))} == {"KMeans", "GaussianMixture", sureness.RAW}
+
+
+def test_words_and_ranges_are_counted(capsys):
+    said = [
+        sureness.Said("KMeans", 3, 3, 3, 3, "sure", 1.0),
+        sureness.Said("KMeans", 4, 3, 2, 4, "leaning", 1.0),
+        sureness.Said("KMeans", 5, 3, 2, 4, "leaning", 1.0),
+        sureness.Said(sureness.RAW, 5, 1, 1, 1, "open", 1.0),
+    ]
+    sureness.report(said)
+    out = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    assert ["KMeans", "3", "33%", "67%", "3", "2.33", "1.0"] in out
+    assert ["sure", "1", "100%"] in out
+    assert ["leaning", "2", "0%"] in out
+    assert not any(line[:1] == ["open"] for line in out)  # of a table that k-means cannot know

@@ -1,13 +1,17 @@
 """Scores of rows and cells from any model, and p-values that are what they say."""
 
+import io
+import json
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from scipy.stats import kstest, multivariate_normal, norm, poisson
+from scipy.stats import genpareto, kstest, multivariate_normal, norm, poisson, rankdata
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -16,7 +20,12 @@ from sklearn.mixture import GaussianMixture as SklearnMixture
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import unmix
+from attack.harness import spoken
+from attack.mutations import WRONG, nodes
+from attack.wrong_arrays import entries_of, npy, variants, zipped
 from unmix import (
     NMF,
     PCA,
@@ -30,9 +39,12 @@ from unmix import (
     RobustPCA,
     Select,
 )
+from unmix.io.pack import PackError
+from unmix.maths.gaussian import leave_one_out
 from unmix.outlier import OutlierDetector, RowDensity, benjamini_hochberg, cell_scores, scores
-from unmix.outlier.conformal import tail
 from unmix.outlier.neighbours import Neighbours
+from unmix.outlier.plane import Plane
+from unmix.outlier.tail import tail_p_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short fits on purpose
 
@@ -399,7 +411,7 @@ def test_p_values_by_their_definition():
     assert (steps > 0).all()
     assert (steps < 1).all()
     for alpha in (0.02, 0.1, 2 / 41, 0.5):
-        detector.set_params(alpha=alpha).fit(X)
+        detector.set_params(alpha=alpha, control="row").fit(X)
         np.testing.assert_array_equal(detector.predict(new) == -1, detector.p_values(new) <= alpha)
         np.testing.assert_array_equal(detector.predict(new) == -1, detector.decision_function(new) < 0)
 
@@ -437,19 +449,69 @@ def test_outliers_among_the_training_rows():
         shares.append(called[20:].sum() / max(1, called.sum()))
         found.append(called[:20].mean())
         assert not benjamini_hochberg(detector.p_values_, 0.5).any()
-        assert (OutlierDetector(GaussianMixture(1), alpha=0.1, random_state=i).fit_predict(X) == -1).sum() == 40
+        by_rank = OutlierDetector(GaussianMixture(1), alpha=0.1, control="row", random_state=i)
+        assert (by_rank.fit_predict(X) == -1).sum() == 40
     assert np.mean(shares) < 0.1
     assert np.mean(found) > 0.8
     assert np.mean(none) < 0.3
 
 
-def test_the_tail_of_exponential_scores_is_uniform():
-    s = np.random.default_rng(17).exponential(size=20_000) * 3 + 5
-    p = tail(s)
-    u = np.quantile(s, 0.75)
-    np.testing.assert_allclose(p[s > u], np.exp(-(s[s > u] - 5) / 3), rtol=0.3)
-    assert kstest(4 * p[s > u], "uniform").pvalue > 1e-3
-    assert (tail(np.ones(9)) == 0.25).all()
+@pytest.mark.parametrize("xi", [0.0, 0.4, 0.8])
+@pytest.mark.parametrize("outliers", [0, 10])
+def test_the_tail_of_ordinary_scores_is_theirs(xi, outliers):
+    """Whatever its shape, with or without outliers that would be rare in it."""
+    s = genpareto(xi).rvs(5000, random_state=17) * 3 + 5
+    s[:outliers] = np.linspace(3, 4, outliers) * s.max()
+    ranks = rankdata(-s, method="max") / len(s)
+    p = tail_p_values(s, ranks)
+    far = p != ranks
+    assert 210 <= far.sum() <= 213
+    assert (p[:outliers] < 1e-3).all()
+    far[:outliers] = False
+    np.testing.assert_allclose(np.log(p[far]), np.log(genpareto(xi).sf((s[far] - 5) / 3)), rtol=0.25, atol=0.2)
+    assert (np.diff(p[np.argsort(s)]) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.1])
+def test_a_tenth_of_the_scores_may_be_outliers(share):
+    rng = np.random.default_rng(48)
+    s = rng.chisquare(5, size=20_000)
+    few = int(share * len(s))
+    s[:few] += rng.uniform(60, 90, size=few)
+    found = benjamini_hochberg(tail_p_values(s, rankdata(-s, method="max") / len(s)), 0.05)
+    assert found[:few].all()
+    assert found[few:].sum() <= 0.05 * few
+
+
+def test_scores_without_a_tail_keep_their_ranks():
+    same = np.ones(90)
+    assert (tail_p_values(same, same) == 1).all()
+    assert tail_p_values(np.arange(2.0), np.array([1.0, 0.5])).tolist() == [1, 0.5]
+
+
+NOISE = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "uniform": lambda rng, size: rng.uniform(size=size),
+    "t": lambda rng, size: rng.standard_t(5, size=size),
+    "lognormal": lambda rng, size: rng.lognormal(size=size),
+    "integers": lambda rng, size: rng.integers(10, size=size).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_holds_no_outliers_unless_some_are_planted(kind):
+    """By default; of twenty draws one may fail."""
+    rng, alarms, found = np.random.default_rng(40), 0, []
+    for i in range(20):
+        X = NOISE[kind](rng, (200, 4))
+        alarms += bool((OutlierDetector(random_state=i).fit_predict(X) == -1).any())
+        if i < 5:
+            X[:4] = X.mean(axis=0) + 60 * rng.choice([-1, 1], size=(4, 4)) * X.std(axis=0)
+            label = OutlierDetector(random_state=i).fit_predict(X)
+            found.append((label[:4] == -1).mean())
+            assert (label[4:] == -1).sum() <= 1
+    assert alarms <= 1
+    assert np.mean(found) > 0.6
 
 
 def test_benjamini_hochberg_against_scipy():
@@ -604,8 +666,8 @@ def test_the_default_density_by_hand():
     own = norm(0, np.sqrt(1.1)).logpdf(Y).sum(axis=1)
     whole = multivariate_normal(np.zeros(2), np.cov(Y.T, bias=True) + 0.01 * np.eye(2)).logpdf(Y)
     apart = np.sort(cdist(Y, Y, "sqeuclidean"), axis=1)[:, 7] / 2  # half of 15 rows, itself the first
-    near = -(1 + np.log(2 * np.pi * (apart + 0.01)))
-    np.testing.assert_allclose(model.score_samples(X), (own + whole + near) / 3)
+    near = -(1 + np.log(2 * np.pi * (apart + 0.01)))  # the tenth as well as the twentieth
+    np.testing.assert_allclose(model.score_samples(X), (own + 4 * whole + 12 * near) / 17)
     weighted = RowDensity(random_state=0).fit(np.r_[X, X + 50], sample_weight=np.repeat([1.0, 0.0], 15))
     np.testing.assert_allclose(weighted.score_samples(X), model.score_samples(X))
     for weight in (np.ones(2), -np.ones(15)):
@@ -613,61 +675,269 @@ def test_the_default_density_by_hand():
             RowDensity().fit(X, sample_weight=weight)
     with pytest.raises(ValueError, match="X has 1 features, but RowDensity is expecting 2"):
         model.score_samples(X[:, :1])
+    large = RowDensity(random_state=0).fit(rng.normal(size=(400, 2)))
+    assert [m.n_components for m in large.together_] == [4, 8]
+
+
+def test_a_plane_is_the_gaussian_that_it_stands_for():
+    rng = np.random.default_rng(41)
+    Y = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(300, 8))
+    plane = Plane.of(Y, None, 3, 0.01, 0)
+    C = plane.loadings.T @ plane.loadings + plane.noise * np.eye(8)
+    np.testing.assert_allclose(C, np.cov(Y.T, bias=True), atol=0.1)
+    np.testing.assert_allclose(plane.score_samples(Y), multivariate_normal(plane.mean, C).logpdf(Y))
+    for found, true in zip(
+        plane.expected_cells(Y), leave_one_out(Y, np.ones(1), plane.mean[None], C[None]), strict=True
+    ):
+        np.testing.assert_allclose(found, true)
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    seen = ~np.isnan(Y[:40])
+    expected = [
+        multivariate_normal(plane.mean[o], C[np.ix_(o, o)]).logpdf(y[o]) for y, o in zip(Y[:40], seen, strict=True)
+    ]
+    np.testing.assert_allclose(plane.score_samples(Y[:40]), expected)
+    mean, _ = plane.expected_cells(Y[:40])
+    true, _ = leave_one_out(Y[:40], np.ones(1), plane.mean[None], C[None])
+    np.testing.assert_array_equal(np.isnan(mean), ~seen)
+    assert np.corrcoef(mean[seen], true[seen])[0, 1] > 0.99
+    twice = Plane.of(np.repeat(Y, 2, axis=0), None, 3, 0.01, 0)
+    weighted = Plane.of(Y, np.full(300, 2.0), 3, 0.01, 0)
+    np.testing.assert_allclose(weighted.loadings.T @ weighted.loadings, twice.loadings.T @ twice.loadings, atol=1e-6)
+
+
+def test_wide_tables():
+    """More columns than rows, holes, constant columns: outliers in many columns and in a few that go together."""
+    rng = np.random.default_rng(42)
+    X = rng.normal(size=(150, 5)) @ rng.normal(size=(5, 400)) + rng.normal(size=(150, 400))
+    X[0] += 8 * rng.choice([-1, 1], size=400)
+    X[1] = np.roll(X[1], 7)
+    X[:, 9] = 3.0
+    X[rng.random(X.shape) < 0.02] = np.nan
+    detector = OutlierDetector(random_state=0)
+    label = detector.fit_predict(X)
+    assert detector.p_values_[:2].max() <= 4 / 150
+    assert label[0] == -1
+    assert (label[2:] == 1).all()
+    assert {r.row for r in detector.reasons(X, [0, 1])} == {0, 1}
 
 
 def neighbours(X, k, floor=0.0, w=None):
-    return Neighbours(k, floor).fit(X, w, 0.5)
+    return Neighbours.of(X, w, k, floor, 0.5)
+
+
+def by_distance(apart, seen, k, floor=0.0):
+    """log f from the sorted mean squares of differences."""
+    return np.mean([-0.5 * seen * (1 + np.log(2 * np.pi * (apart[:, j - 1] + floor))) for j in (k, 2 * k)], axis=0)
 
 
 def test_neighbours_are_those_of_scikit_learn():
     rng = np.random.default_rng(27)
     X, new = rng.normal(size=(300, 4)), rng.normal(size=(40, 4))
-    radius = NearestNeighbors(n_neighbors=7).fit(X).kneighbors(new)[0][:, 6]
-    expected = -0.5 * 4 * (1 + np.log(2 * np.pi * (radius**2 / 4 + 0.1)))
-    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+    radius = NearestNeighbors(n_neighbors=14).fit(X).kneighbors(new)[0]
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).log_density(new), by_distance(radius**2 / 4, 4, 7, 0.1))
     X[rng.random(X.shape) < 0.3] = np.nan
     new[rng.random(new.shape) < 0.3] = np.nan
     new[0], X[0] = [1.0, np.nan, np.nan, np.nan], [np.nan, 2.0, 2.0, 2.0]
     apart = nan_euclidean_distances(new, X, squared=True) / 4
     apart[np.isnan(apart)] = 2.0  # no cell that both show
     seen = (~np.isnan(new)).sum(axis=1)
-    expected = -0.5 * seen * (1 + np.log(2 * np.pi * (np.sort(apart, axis=1)[:, 6] + 0.1)))
-    np.testing.assert_allclose(neighbours(X, 7, 0.1).score_samples(new), expected)
+    expected = by_distance(np.sort(apart, axis=1), seen, 7, 0.1)
+    np.testing.assert_allclose(neighbours(X, 7, 0.1).log_density(new), expected)
 
 
 def test_neighbours_count_by_weight_whatever_their_order():
     rng = np.random.default_rng(28)
     X, new, w = rng.normal(size=(60, 3)), rng.normal(size=(20, 3)), rng.integers(0, 4, size=60)
-    weighted = neighbours(X, 5, w=w.astype(float)).score_samples(new)
-    np.testing.assert_allclose(neighbours(np.repeat(X, w, axis=0), 5).score_samples(new), weighted)
-    plain = neighbours(X, 5).score_samples(new)
-    np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).score_samples(new), plain)
-    np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).score_samples(new), plain)
+    weighted = neighbours(X, 5, w=w.astype(float)).log_density(new)
+    np.testing.assert_allclose(neighbours(np.repeat(X, w, axis=0), 5).log_density(new), weighted)
+    plain = neighbours(X, 5).log_density(new)
+    np.testing.assert_array_equal(neighbours(X[rng.permutation(60)], 5).log_density(new), plain)
+    np.testing.assert_array_equal(neighbours(np.r_[X, np.full((9, 3), np.nan)], 5).log_density(new), plain)
     shares = rng.random(60) / 60
-    expected = neighbours(X, 5, w=shares * (60 / shares.sum())).score_samples(new)
-    np.testing.assert_allclose(neighbours(X, 5, w=shares).score_samples(new), expected)
-    equal = neighbours(np.ones((30, 2)), 5, 0.01).score_samples(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
+    expected = neighbours(X, 5, w=shares * (60 / shares.sum())).log_density(new)
+    np.testing.assert_allclose(neighbours(X, 5, w=shares).log_density(new), expected)
+    equal = neighbours(np.ones((30, 2)), 5, 0.01).log_density(np.array([[1.0, 1.0], [1e100, 0.0], [np.nan, np.nan]]))
     assert equal[0] > equal[1] > -np.inf
     assert equal[2] == 0
-    assert np.isfinite(neighbours(np.ones((1, 2)), 5, 0.01).score_samples(np.zeros((1, 2)))).all()
+    assert np.isfinite(neighbours(np.ones((1, 2)), 5, 0.01).log_density(np.zeros((1, 2)))).all()
 
 
 def test_neighbours_in_a_sample_say_what_all_would():
     rng = np.random.default_rng(29)
     X, new = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
     sampled = neighbours(X, 10)
-    assert sampled.weight.sum() == 2048 == len(sampled.rows.x)
-    all_rows = NearestNeighbors(n_neighbors=98).fit(X).kneighbors(new)[0][:, 97]  # 10 of 2048
-    expected = -(1 + np.log(2 * np.pi * (all_rows**2 / 2)))
-    assert np.corrcoef(sampled.score_samples(new), expected)[0, 1] > 0.95
+    assert sampled.weight.sum() == 2048 == len(sampled.rows)
+    expected = by_distance(NearestNeighbors(n_neighbors=196).fit(X).kneighbors(new)[0] ** 2 / 2, 2, 98)  # 10 of 2048
+    assert np.corrcoef(sampled.log_density(new), expected)[0, 1] > 0.95
     heavy = neighbours(X, 10, w=np.where(X[:, 0] > 0, 100.0, 1.0))
-    assert 0.98 < heavy.weight[heavy.rows.x[:, 0] > 0].sum() / 2048 < 0.995
+    assert 0.98 < heavy.weight[heavy.rows[:, 0] > 0].sum() / 2048 < 0.995
     assert heavy.weight.sum() == 2048
 
 
+# ---------------------------------------------------------------- reasons
+
+
+def test_reasons_name_the_wrong_cell_and_what_would_be_usual():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(43)
+    length = rng.normal(170, 10, size=300)
+    frame = pd.DataFrame(
+        {"height": length, "weight": 0.9 * length - 83 + rng.normal(0, 3, size=300), "age": rng.normal(40, 5, 300)}
+    )
+    frame.loc[5, "weight"] = 120.0
+    frame.loc[9, "age"] = 400.0
+    for model in (None, GaussianMixture(1), PCA(2)):
+        detector = OutlierDetector(model, random_state=0).fit(frame)
+        five, *rest = detector.reasons(frame, [5, 9], most=1)
+        assert (five.row, five.column, five.name, five.value) == (5, 1, "weight", 120.0)
+        assert five.score == pytest.approx((120 - five.usual) / five.spread)
+        assert [(r.row, r.name) for r in rest] == [(9, "age")]
+        if model is None:
+            assert five.usual == pytest.approx(0.9 * frame["height"][5] - 83, abs=6)
+            assert 2 < five.spread < 6
+    first, second = detector.reasons(frame, [9, 5], most=1)
+    assert (first.row, second.row) == (9, 5)
+    assert detector.reasons(frame, []) == []
+    with pytest.raises(ValueError, match="from 0 to 299"):
+        detector.reasons(frame, [300])
+    by_clusters = OutlierDetector(KMeans(2), random_state=0).fit(frame.to_numpy()).reasons(frame.to_numpy(), [9])
+    assert (by_clusters[0].name, by_clusters[0].value) == ("x2", 400.0)
+    counts = OutlierDetector(Mixture(2), random_state=0).fit(frame.to_numpy()).reasons(frame.to_numpy(), [9])
+    assert counts[0].column == 2
+    assert np.isnan(counts[0].usual)
+
+
+def test_the_wrong_cell_is_told_from_those_that_it_makes_look_strange():
+    X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 10.0] + 50
+    X[7] = [50, 150]
+    detector = OutlierDetector(random_state=0).fit(X)
+    strange = [np.abs(m.surprise(X[[7]])[0]).argmax() for m in detector.models_]
+    assert 0 in strange  # a narrow component far out says what the ordinary cell should be
+    assert detector.reasons(X, [7])[0].column == 1
+
+
+def test_reasons_of_rows_with_holes_and_from_files(tmp_path):
+    rng = np.random.default_rng(44)
+    X = rng.normal(size=(200, 4))
+    X[3], X[8, :3] = [np.nan, 30, 0, np.nan], np.nan
+    np.save(tmp_path / "x.npy", X)
+    X[4] = np.nan
+    a = OutlierDetector(random_state=0).fit(X)
+    assert a.reasons(X, [3])[0].column == 1
+    assert a.reasons(X, [4]) == []
+    b = OutlierDetector(random_state=0).fit(tmp_path / "x.npy").reasons(tmp_path / "x.npy", [8, 3])
+    assert [(r.row, r.column) for r in b][:2] == [(8, 3), (3, 1)]
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("holes", [False, True])
+def test_a_saved_detector_says_the_same_to_the_bit(wide, holes, tmp_path):
+    rng = np.random.default_rng(45)
+    X = rng.normal(size=(60, 120 if wide else 3))
+    if holes:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    detector = OutlierDetector(cv=3, cells=not wide, alpha=0.1, random_state=np.random.RandomState(0)).fit(X)
+    detector.save(tmp_path / "odd.unmix")
+    again = unmix.load(tmp_path / "odd.unmix")
+    assert isinstance(again, OutlierDetector)
+    for name in (
+        "scores_",
+        "p_values_",
+        "tail_p_values_",
+        "folds_",
+        "offset_",
+        *(["cell_p_values_"] if not wide else []),
+    ):
+        np.testing.assert_array_equal(getattr(again, name), getattr(detector, name))
+    new = 2 * rng.normal(size=X.shape)
+    np.testing.assert_array_equal(again.score_samples(new), detector.score_samples(new))
+    np.testing.assert_array_equal(again.predict(new), detector.predict(new))
+    assert again.reasons(new, [0, 1]) == detector.reasons(new, [0, 1])
+    if not wide:
+        np.testing.assert_array_equal(again.cell_p_values(new), detector.cell_p_values(new))
+    assert again.get_params()["random_state"] is None
+    again.fit(X)
+    density = RowDensity(random_state=0).fit(X)
+    density.save(tmp_path / "density")
+    np.testing.assert_array_equal(RowDensity.load(tmp_path / "density").score_samples(new), density.score_samples(new))
+    with pytest.raises(PackError, match="holds a RowDensity, not a OutlierDetector"):
+        OutlierDetector.load(tmp_path / "density")
+
+
+@pytest.mark.parametrize(
+    "model", [KMeans(2), NMF(2), PCA(1), GaussianMixture(2), Mixture(2)], ids=lambda m: type(m).__name__
+)
+def test_a_detector_by_any_model_is_saved_with_it(model, tmp_path):
+    X = np.abs(blobs(np.random.default_rng(46), n=80))
+    detector = OutlierDetector(model, cv=3, random_state=0, cells=True).fit(X)
+    detector.save(tmp_path / "m")
+    again = unmix.load(tmp_path / "m")
+    assert again.get_params()["model"].get_params() == model.get_params()
+    np.testing.assert_array_equal(again.p_values(X), detector.p_values(X))
+    np.testing.assert_array_equal(again.cell_p_values(X), detector.cell_p_values(X))
+    with pytest.raises(PackError, match="model is a KMeans of sklearn, which the file cannot hold"):
+        OutlierDetector(SklearnKMeans(2, n_init=1), cv=2).fit(X).save(tmp_path / "m")
+    assert unmix.load(tmp_path / "m").n_features_in_ == 4
+
+
+@pytest.fixture(scope="module", params=[None, KMeans(2)], ids=["default", "KMeans"])
+def saved(request, tmp_path_factory):
+    X = blobs(np.random.default_rng(47), n=60)
+    path = tmp_path_factory.mktemp("files") / "m"
+    OutlierDetector(request.param, cv=2, cells=True, random_state=0).fit(X).save(path)
+    return X[:9], path.read_bytes(), path.with_name("wrong")
+
+
+def outcome(data, X, path):
+    """Refused by the one error, or used."""
+    path.write_bytes(data)
+    try:
+        detector = unmix.load(path)
+    except PackError as e:
+        assert str(path) in str(e)
+        return "refused"
+    p = detector.p_values(X)
+    assert ((p >= 0) & (p <= 1)).all()
+    return "used"
+
+
+def test_every_array_of_a_detector_is_checked(saved):
+    X, data, path = saved
+    entries, used = entries_of(data), []
+    for i in range(len(entries) - 1):
+        a = np.load(io.BytesIO(entries[f"{i}.npy"]))
+        for what, wrong in variants(a).items():
+            if outcome(zipped(entries | {f"{i}.npy": npy(wrong)}), X, path) == "used":
+                used.append((i, what, a.shape, wrong.shape))
+    assert not [u for u in used if u[2] != u[3]], used
+    assert not [u for u in used if u[1] in ("another type", "half precision", "texts", "small numbers")], used
+
+
+def test_forged_texts_of_a_detector_are_refused_in_a_sentence(saved):
+    X, data, path = saved
+    entries = entries_of(data)
+    ways = [w for w in nodes(json.loads(entries["content.json"])) if "trace_" not in w and "stages_" not in w]
+    for i, way in enumerate(ways):
+        content = owner = json.loads(entries["content.json"])
+        for key in way[:-1]:
+            owner = owner[key]
+        owner[way[-1]] = WRONG[i % len(WRONG)]
+        try:
+            outcome(zipped(entries | {"content.json": json.dumps(content).encode()}), X, path)
+        except ValueError as e:
+            assert spoken(e), (way, e)
+
+
 @parametrize_with_checks(
-    [OutlierDetector(), OutlierDetector(KMeans(2)), OutlierDetector(PCA())],
-    expected_failed_checks=lambda estimator: estimator.exempt_checks,
+    [OutlierDetector(), OutlierDetector(control="row"), OutlierDetector(KMeans(2)), OutlierDetector(PCA())],
+    expected_failed_checks=lambda estimator: {
+        name: why
+        for name, why in estimator.exempt_checks.items()
+        if estimator.control == "fdr" or name != "check_outliers_train"
+    },
 )
 def test_scikit_learn_check(estimator, check):
     with warnings.catch_warnings():
@@ -677,7 +947,7 @@ def test_scikit_learn_check(estimator, check):
 
 # ---------------------------------------------------------------- real data
 
-CHOSEN_ON = ("breastw", "glass", "letter", "mammography", "musk", "satimage-2", "WBC", "wine")
+CHOSEN_ON = ("breastw", "glass", "letter", "mammography", "musk", "satimage-2", "WBC", "wine")  # by the alphabet
 ANCHORS = {  # area under the curve of an isolation forest, and of the distance to the fifth neighbour
     "breastw": (0.988, 0.977), "WBC": (0.995, 0.985), "WDBC": (0.987, 0.977), "glass": (0.788, 0.868),
     "Ionosphere": (0.842, 0.927), "wine": (0.795, 0.546), "letter": (0.648, 0.893), "Pima": (0.664, 0.713),
@@ -688,20 +958,20 @@ ANCHORS = {  # area under the curve of an isolation forest, and of the distance 
 
 @pytest.mark.slow
 def test_real_outliers_are_found(data_folder):
-    """The default model ranks outliers better than the mean of both anchors, on average over all sets.
+    """On every other set, on which the default was chosen, it is better than both anchors; on the others as good.
 
-    It was chosen on half of them, and is better on the others alone as well: by 0.015 (mean of three seeds).
+    All in a row they are what `python -m benchmarks.outliers` prints.
     """
-    gain = {}
+    area = {}
     for name, anchors in ANCHORS.items():
         (path,) = (data_folder / "outliers").glob(f"*_{name}.npz")
         with np.load(path, allow_pickle=True) as d:
             X, y = d["X"].astype(np.float64), d["y"].ravel()
-        area = roc_auc_score(y, -OutlierDetector(random_state=0).fit(X).p_values_)
-        gain[name] = area - np.mean(anchors)
-        print(f"{name:13s} {area:.3f}  anchors {anchors}  {'chosen on' if name in CHOSEN_ON else 'reported'}")
-    reported = [v for name, v in gain.items() if name not in CHOSEN_ON]
-    print(f"mean gain over the anchors: all {np.mean(list(gain.values())):.4f}, reported {np.mean(reported):.4f}")
-    assert np.mean(list(gain.values())) > 0.03
-    assert np.mean(reported) > 0.01
-    assert min(gain.values()) > -0.03
+        area[name] = roc_auc_score(y, OutlierDetector(random_state=0).fit(X).scores_)
+        print(f"{name:13s} {area[name]:.3f}  anchors {anchors}  {'chosen on' if name in CHOSEN_ON else 'reported'}")
+    for chosen, least in ((True, 0.03), (False, -0.005)):
+        names = [name for name in ANCHORS if (name in CHOSEN_ON) == chosen]
+        ours, best = np.mean([area[n] for n in names]), np.mean([ANCHORS[n] for n in names], axis=0).max()
+        print(f"{'chosen on' if chosen else 'reported'}: {ours:.4f}, the better anchor {best:.4f}")
+        assert ours > best + least
+    assert min(area[n] - np.mean(ANCHORS[n]) for n in ANCHORS) > -0.03

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import unmix
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
-from unmix.selection.choose import size_of
+from unmix.selection.asked import size_of
 from unmix.selection.likeness import Likeness, one_mode
 from unmix.selection.question import Question
 
@@ -31,7 +31,7 @@ def blobs(k, n=300, d=2, apart=8.0, seed=0):
 
 
 def question(model, X):
-    return Question(model, size_of(model), [1, 2], as_source(X), None, 0, 5, 20, [], [])
+    return Question(model, size_of(model), [1, 2], as_source(X), None, 0, 5, 20)
 
 
 def quietly(f, *args, **kwargs):
@@ -263,7 +263,7 @@ def test_disagreement_is_said():
     assert answer.k is None
     assert "disagree" in answer.reason
     assert answer.model is None
-    with pytest.raises(ValueError, match="no k was chosen: the criteria disagree"):
+    with pytest.raises(ValueError, match="no k was chosen: The criteria disagree"):
         quietly(unmix.Select(unmix.KMeans(n_init=5), range(1, 11), ["gap", "silhouette"], random_state=0).fit, X)
 
 
@@ -275,9 +275,10 @@ def test_disagreement_is_said():
 def test_factors_by_likelihood_whatever_the_unit(make, scale):
     rng = np.random.default_rng(0)
     X = scale * (3 * rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8)) + 0.5 * rng.normal(size=(300, 8)))
-    answer = quietly(unmix.select, make(), X, random_state=0)  # k up to 20 is asked, and 8 columns allow fewer
+    answer = quietly(unmix.select, make(), X, random_state=0)  # "auto" asks for no more than 8 columns allow
     assert answer.k == 2, str(answer)
-    assert "Not possible" in answer.reason
+    assert "Not possible" not in answer.reason
+    assert "Not possible: k = 9, 10" in quietly(unmix.select, make(), X, range(1, 11), random_state=0).reason
     nll = quietly(unmix.select, make(), X, range(1, 5), "nll", random_state=0)
     assert nll.columns["nll"][2] == pytest.approx(-make(3).fit(X).score(X), rel=1e-3, abs=1e-3)
     assert nll.k == 2
@@ -342,8 +343,8 @@ def test_as_many_groups_as_different_rows():
     for model in (unmix.KMeans(n_init=3), unmix.KMedoids(n_init=3)):
         assert quietly(unmix.select, model, X, range(1, 4), "silhouette", random_state=0).k == 3
     answer = quietly(unmix.select, unmix.GaussianMixture(), X, range(1, 4), random_state=0)
-    assert "no structure" not in str(answer)
-    assert "Left out, because something collapsed: k = 2, 3" in answer.reason
+    assert answer.k == 3  # a component without width has any likelihood, unless it is given some
+    assert "reg_covar=0.14 instead of 1e-06, because components collapsed (at k = 2, 3)" in answer.reason
 
 
 def test_one_factor_is_structure():
@@ -392,12 +393,10 @@ def test_held_out_rows_are_among_those_that_count():
     assert np.isfinite(answer.columns["heldout"]).all()
 
 
-def test_shares_and_classes_are_refused():
+def test_shares_are_refused():
     X, _ = blobs(3)
     with pytest.raises(ValueError, match="sample_weight sums to 1, as if there were that many rows"):
         unmix.select(unmix.KMeans(), X, [1, 2], sample_weight=np.full(len(X), 1 / len(X)))
-    with pytest.raises(ValueError, match="model is the class KMeans: give an estimator"):
-        unmix.select(unmix.KMeans, X)
 
 
 def test_mixtures_of_mixed_columns():
@@ -486,12 +485,18 @@ def test_the_seed_of_the_model_counts():
 
 def test_fits_that_collapsed_are_named():
     X, _ = blobs(2)
-    answer = quietly(unmix.select, unmix.GaussianMixture(), X * 1e-5, range(1, 4), random_state=0)
-    assert "collapsed in every fit, so do not trust this" in answer.reason
+    for model in (unmix.GaussianMixture(reg_covar=0.0), unmix.GaussianMixture(reg_covar=1e-30)):  # somebody's choice
+        answer = quietly(unmix.select, model, np.repeat(X[:4], 50, axis=0), range(2, 5), random_state=0)
+        assert "collapsed in every fit, so do not trust this" in answer.reason
     X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
     answer = quietly(unmix.select, unmix.GaussianMixture(n_init=3), X, range(1, 6), random_state=0)
-    assert ("Left out" in answer.reason) == (not answer.columns["sound"].all())
-    assert not answer.columns["sound"].all()
+    assert "because components collapsed" in answer.reason  # fitted again with some width, so nothing is left out
+    assert answer.columns["sound"].all()
+    model = unmix.GaussianMixture(n_init=3, reg_covar=1e-7)  # somebody's choice
+    answer = quietly(unmix.select, model, X, range(1, 6), random_state=0)
+    assert "Left out, because something collapsed: k = " in answer.reason
+    assert answer.reason.startswith("The best value is at k = ")
+    assert answer.columns["sound"][answer.k - 1]
 
 
 def test_the_estimator_in_a_pipeline():
@@ -518,7 +523,6 @@ def test_the_estimator_in_a_pipeline():
 
 @parametrize_with_checks(
     [unmix.Select(m, range(1, 3), random_state=0) for m in (unmix.KMeans(n_init=1), unmix.GaussianMixture())],
-    expected_failed_checks=lambda _: {"check_parameters_default_constructible": "a range never changes, as a tuple"},
 )
 @pytest.mark.filterwarnings("ignore")  # small random data: some k do not converge
 def test_scikit_learns_checks(estimator, check, monkeypatch):
@@ -547,8 +551,20 @@ def test_table_and_pictures():
     assert "k = 3" in answer._repr_html_()
     plt = pytest.importorskip("matplotlib.pyplot")
     ax = answer.plot()
-    assert ax.get_title() == "k = 3"
-    plt.close(ax.figure)
+    assert [panel.get_title(loc="left") for panel in ax] == [
+        "Silhouette: high is good",
+        "Classification likelihood (ICL): low is good",
+    ]
+    np.testing.assert_allclose(ax[1].lines[0].get_ydata(), answer.columns["icl"])  # values as they are, in their unit
+    assert answer.sentence in ax[0].figure.get_suptitle().replace("\n", " ")
+    plt.close(ax[0].figure)
+    _, given = plt.subplots()
+    one = quietly(unmix.select, unmix.KMeans(), X, range(1, 6), random_state=0)
+    assert one.plot(given) is given
+    assert len(answer.plot(given)) == 2  # one below the other, within these
+    with pytest.raises(ValueError, match="ax holds 3 axes: give 2, one for each of silhouette, icl"):
+        answer.plot(plt.subplots(3)[1])
+    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -606,3 +622,193 @@ def test_a_start_that_names_rows_is_for_these_rows_alone():
     assert unmix.select(model, X, [3], criterion="stability", random_state=0).k == 1
     with pytest.raises(ValueError, match=r"init of KMedoids refers to rows of X.*by name"):
         unmix.validate.stability(model, X)
+
+
+# ---------------------------------------------------------------- how sure
+
+
+def test_groups_that_are_far_apart_are_sure():
+    X, _ = blobs(3)
+    answer = quietly(unmix.select, unmix.KMeans(n_init=3), X, random_state=0)
+    assert (answer.k, answer.range, answer.sureness) == (3, (3, 3), "sure")
+    assert answer.sentence == "3 groups (sure)."
+    assert answer.reason.startswith("The classification likelihood (ICL) chooses 3; k = ")
+    assert "All of 10 halves of the rows agree." in answer.reason
+
+
+def test_groups_that_overlap_are_not_sure():
+    X, _ = blobs(3, n=150, apart=3.0)
+    answers = [
+        quietly(unmix.select, unmix.KMeans(n_init=3), blobs(3, 150, 2, 3.0, s)[0], random_state=0) for s in range(4)
+    ]
+    assert sum(a.sureness != "sure" for a in answers) >= 3
+    assert all(a.range[0] <= a.k <= a.range[1] for a in answers)
+    told = next(a for a in answers if a.range[0] < a.range[1])
+    assert f"{told.range[0]} to {told.range[1]} are defensible" in str(told)
+    assert (
+        quietly(unmix.select, unmix.KMeans(n_init=3), X, random_state=0).reason == answers[0].reason
+    )  # of the seed alone
+
+
+def test_halves_are_counted_twice_and_share_no_row():
+    from unmix.selection.halves import PAIRS, _split
+
+    X, _ = blobs(2, n=51)
+    pieces = _split(question(unmix.KMeans(), X), X)
+    assert len(pieces) == 2 * PAIRS
+    for a, b in zip(pieces[::2], pieces[1::2], strict=True):
+        assert np.array_equal(np.sort(np.r_[a, b]), np.arange(51))
+
+
+def test_the_range_widens_by_itself_and_an_explicit_one_does_not():
+    grid = 8.0 * np.array([(i % 4 + 0.3 * (i // 4), i // 4) for i in range(14)])
+    X = grid[np.arange(700) % 14] + np.random.default_rng(0).standard_normal((700, 2))
+    answer = quietly(unmix.select, unmix.KMeans(n_init=5), X, random_state=0)
+    assert answer.k == 14
+    assert list(answer.columns["k"]) == list(range(1, 21))
+    short = quietly(unmix.select, unmix.KMeans(n_init=5), X, range(1, 8), random_state=0)
+    assert list(short.columns["k"]) == list(range(1, 8))
+    if short.k == 7:
+        assert "7 is the largest k that was tried" in short.reason
+    assert short.sureness != "sure"
+    few = quietly(unmix.select, unmix.KMeans(), X[:14], random_state=0)  # no more than n allows
+    assert few.columns["k"].max() <= 14
+
+
+def test_a_column_that_dominates_is_named():
+    pd = pytest.importorskip("pandas")
+    X, _ = blobs(3, d=3, apart=6.0)
+    rows = pd.DataFrame(X, columns=["a", "b", "c"]).assign(pay=np.random.default_rng(0).normal(0, 1000, len(X)))
+    answer = quietly(unmix.select, unmix.KMeans(n_init=3), rows, random_state=0)
+    assert answer.reason.startswith("Column 'pay' holds nearly all of the variance")
+    assert "With columns of equal variance the answer would be 3." in answer.reason
+    assert answer.range[1] >= 3
+    assert answer.sureness == "open"
+    same = quietly(unmix.select, unmix.KMeans(n_init=3), X, random_state=0)
+    assert "variance" not in same.reason
+
+
+def test_one_hot_columns_are_one_category():
+    from unmix.selection.columns import categories
+
+    rng = np.random.default_rng(0)
+    level, other = rng.integers(0, 3, 300), rng.integers(0, 2, 300)
+    hot = (level[:, None] == np.arange(3)) * 1.7 - 0.4
+    x = np.column_stack([hot, rng.normal(size=300), other, 1 - other, rng.integers(0, 5, 300)])
+    found = categories(x)
+    assert [c.columns for c in found] == [[0, 1, 2], [4, 5], [6]]
+    for c, truth in zip(found, (level, other, x[:, 6]), strict=True):
+        pairs = {(a, b) for a, b in zip(c.codes, truth, strict=True)}
+        assert len(pairs) == len(np.unique(truth))  # one level for one
+    x[:5, :3] = np.nan
+    assert (categories(x)[0].codes[:5] == -1).all()
+
+
+def test_shares_are_the_likelihood_of_a_category():
+    from unmix.selection.clouds import shares
+
+    codes, label = np.array([0, 0, 1, 1, 1, -1]), np.array([0, 0, 0, 1, 1, 1])
+    log_l = 2 * np.log(2 / 3) + np.log(1 / 3)  # the second group has one level only
+    assert shares(codes, np.ones(6), label) == pytest.approx(2 * np.log(6) - 2 * log_l)
+
+
+def test_categories_make_no_groups_and_hide_none():
+    rng = np.random.default_rng(0)
+    hot = (rng.integers(0, 4, 400)[:, None] == np.arange(4)) / 0.87
+    noise = np.hstack([rng.normal(size=(400, 3)), hot])
+    assert quietly(unmix.select, unmix.KMeans(n_init=3), noise, random_state=0).k == 1
+    X, label = blobs(3, n=400, d=3, apart=6.0)
+    tied = (np.where(rng.random(400) < 0.8, label, rng.integers(0, 3, 400))[:, None] == np.arange(3)) / 0.8
+    answer = quietly(unmix.select, unmix.KMeans(n_init=3), np.hstack([X / X.std(axis=0), hot, tied]), random_state=0)
+    assert answer.k == 3, str(answer)
+
+
+def test_a_cloud_without_gaps_that_two_groups_describe():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.metrics import adjusted_rand_score
+
+    data = load_breast_cancer()
+    X = StandardScaler().fit_transform(data.data)
+    answer = quietly(unmix.select, unmix.KMeans(n_init=3), X, random_state=0)
+    assert (answer.k, answer.range) == (2, (1, 2))
+    assert adjusted_rand_score(data.target, answer.model.predict(X)) > 0.6
+    assert "there are no gaps" in answer.reason
+    assert "2 groups describe it usefully" in answer.reason
+
+
+def test_one_cloud_that_two_gaussians_describe_better():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(400, 2)), rng.normal(size=(400, 2)) * 3.0])  # one within the other
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X, range(1, 5), "auto", random_state=0)
+    assert answer.votes == {"icl": 1, "bic": 2}
+    assert answer.k == 1
+    assert answer.range == (1, 2)
+    assert "2 overlapping parts describe the shape of one group better than 1" in answer.reason
+
+
+def test_units_that_a_ridge_would_hide():
+    X, _ = blobs(3)
+    answer = quietly(unmix.select, unmix.GaussianMixture(), X * [1e-4, 1.0], range(1, 6), random_state=0)
+    assert answer.k == 3, str(answer)
+    assert "instead of 1e-06, because some columns vary hardly more than that" in answer.reason
+    own = unmix.GaussianMixture(reg_covar=1e-3)
+    assert quietly(unmix.select, own, X, range(1, 6), random_state=0).model.reg_covar == 1e-3
+    assert own.reg_covar == 1e-3
+
+
+def test_a_model_by_its_name_or_class():
+    X, _ = blobs(3)
+    for model in ("KMeans", "kmeans", unmix.KMeans):
+        assert quietly(unmix.select, model, X, range(1, 5), random_state=0).k == 3
+    with pytest.raises(ValueError, match=r"model='KMean' is no model of unmix: did you mean 'KMeans'\?"):
+        unmix.select("KMean", X)
+    with pytest.raises(ValueError, match="model='xyz' is no model of unmix: take one of PCA"):
+        unmix.select("xyz", X)
+    with pytest.raises(ValueError, match=r"model is an array of shape \(300, 2\): give the model first"):
+        unmix.select(X, unmix.KMeans())
+    with pytest.raises(ValueError, match="model is a list: give the model first"):
+        unmix.select(X.tolist(), "KMeans")
+
+
+@pytest.mark.parametrize("model", [unmix.KMeans(n_init=3), unmix.GaussianMixture(), "KMeans"])
+def test_saved_and_loaded(model, tmp_path):
+    X, _ = blobs(3)
+    before = quietly(unmix.Select(model, range(1, 6), random_state=0).fit, X)
+    before.save(tmp_path / "select.unmix")
+    for after in (unmix.load(tmp_path / "select.unmix"), unmix.Select.load(tmp_path / "select.unmix")):
+        assert repr(after) == repr(before)
+        assert (after.k_, after.range_, after.sureness_, after.reason_) == (3, (3, 3), "sure", before.reason_)
+        np.testing.assert_array_equal(after.predict(X), before.predict(X))
+        np.testing.assert_array_equal(after.labels_, before.labels_)
+        assert str(after.selection_) == str(before.selection_)
+        assert after.selection_.votes == before.selection_.votes
+        assert after.selection_.table.equals(before.selection_.table)
+
+
+def _again(estimator, path):
+    estimator.save(path)
+    return unmix.load(path)
+
+
+def test_a_file_that_contradicts_itself(tmp_path):
+    X, _ = blobs(3)
+    before = quietly(unmix.Select(unmix.KMeans(n_init=3), range(1, 6), random_state=0).fit, X)
+    wrong = {
+        "k_": (2, "model_ is no model of 2 parts"),
+        "n_features_in_": (3, "model_ is of other columns"),
+        "model_": (StandardScaler(), "StandardScaler of sklearn"),
+    }
+    for name, (value, message) in wrong.items():
+        after = pickle.loads(pickle.dumps(before))
+        setattr(after, name, value)
+        with pytest.raises(ValueError, match=message):
+            _again(after, tmp_path / "wrong.unmix")
+
+
+def test_a_page_escapes_what_it_shows():
+    pd = pytest.importorskip("pandas")
+    X, _ = blobs(2)
+    rows = pd.DataFrame({"<b>a</b>": X[:, 0] * 1000, "b": X[:, 1]})
+    page = quietly(unmix.select, unmix.KMeans(), rows, range(1, 4), random_state=0)._repr_html_()
+    assert "&lt;b&gt;a" in page
+    assert "<b>a</b>" not in page

@@ -32,11 +32,15 @@ _OTHERS = {
     "get_config": "unmix.engine.config",
     "set_config": "unmix.engine.config",
     "as_source": "unmix.engine.sources",
+    "Table": "unmix.table",
+    "TableEncoder": "unmix.table",
+    "TableError": "unmix.table",
     "triples": "unmix.engine.sources.triples",
     "OutlierDetector": "unmix.outlier.conformal",
     "Select": "unmix.selection.estimator",
     "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
+    "explain": "unmix.explanation.explain",
 }
 
 __all__ = [
@@ -56,8 +60,12 @@ __all__ = [
     "Select",
     "Selection",
     "SoftKMeans",
+    "Table",
+    "TableEncoder",
+    "TableError",
     "as_source",
     "config",
+    "explain",
     "get_config",
     "load",
     "models",
@@ -74,6 +82,7 @@ if TYPE_CHECKING:
     from unmix.engine.config import config, get_config, set_config
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
+    from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
@@ -86,6 +95,7 @@ if TYPE_CHECKING:
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select
     from unmix.selection.result import Selection
+    from unmix.table import Table, TableEncoder, TableError
     from unmix.topic.lda import LatentDirichletAllocation
 
 

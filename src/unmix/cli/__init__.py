@@ -1,1 +1,1 @@
-"""The command line: `unmix fit`, `transform`, `info`, `models`."""
+"""The command line: files in, answers that people read, files out."""

@@ -82,7 +82,7 @@ class Callbacks(Watch):
         """Begin and end of a fit for the callbacks, and a bar when a person watches."""
         if self.heard:
             self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-        columns = ("{task.fields[stage]}", "bar", "count", "{task.fields[objective]}")
+        columns = ("{task.fields[stage]}", "bar", "count", "{task.fields[objective]}", "elapsed", "at most", "left")
         with _shown(type(self.estimator).__name__, None, columns, settings, stage="", objective="") as tell:
             self.bar = tell
             yield
@@ -102,10 +102,13 @@ def line_of(title: str, trace: list[Step]) -> str:
 
 
 @contextmanager
-def progress_line(title: str, settings: Settings) -> Iterator[Callable[[str], None]]:
-    """A line that tells a person who watches what long work is at."""
-    with _shown(title, None, ("spinner", "{task.fields[stage]}"), settings, stage="") as tell:
-        yield lambda stage: None if tell is None else tell(stage=stage)
+def progress_line(title: str, settings: Settings, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A line that tells a person who watches what long work is at; of a known `total`, with the time that is left."""
+    columns = (
+        ("spinner", "{task.fields[stage]}", "elapsed") if total is None else ("bar", "{task.fields[stage]}", "left")
+    )
+    with _shown(title, total, columns, settings, stage="") as tell:
+        yield lambda stage, done=0: None if tell is None else tell(stage=stage, completed=done)
 
 
 @contextmanager
@@ -118,12 +121,25 @@ def _shown(
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    known = {"bar": BarColumn, "count": MofNCompleteColumn, "spinner": SpinnerColumn}
-    parts = [known[c]() if c in known else TextColumn(c) for c in columns]
-    text = TextColumn("{task.description}")
-    progress = Progress(text, *parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    known: dict[str, tuple[Any, ...]] = {
+        "bar": (BarColumn(),),
+        "count": (MofNCompleteColumn(),),
+        "spinner": (SpinnerColumn(),),
+        "elapsed": (TimeElapsedColumn(),),
+        "left": (TimeRemainingColumn(), TextColumn("left")),
+    }
+    parts = [part for c in columns for part in known.get(c, (TextColumn(c),))]
+    progress = Progress(TextColumn("{task.description}"), *parts, console=Console(stderr=True), transient=True)
     task = progress.add_task(title, total=total, **fields)
     timer = threading.Timer(AFTER, progress.start)
     timer.daemon = True

@@ -36,6 +36,8 @@ class Shape(NamedTuple):
     online: bool = False  # these rows are one batch of many
     counted: int = 0  # rows of positive weight
     unit: float = 1.0  # what extreme weights were divided by, a power of two: `weight` is their sum after that
+    kinds: tuple[str, ...] | None = None  # what each column holds, where categories are codes: `unmix.table`
+    levels: tuple[int, ...] | None = None  # how many levels it has then, 0 for numbers
 
     @property
     def root(self) -> float:

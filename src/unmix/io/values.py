@@ -71,6 +71,8 @@ def flatten(v: Any, arrays: list[np.ndarray], room: Room, name: str) -> Any:
         v = sp.csr_array(v)
         inner = [flatten(a, arrays, room, name) for a in (v.data, v.indices, v.indptr)]
         return {"!": "csr", "of": inner, "shape": list(v.shape)}
+    if isinstance(v, range):
+        return {"!": "range", "of": [v.start, v.stop, v.step]}
     if isinstance(v, tuple):
         items = [flatten(a, arrays, room, name) for a in v]
         kind = type(v)
@@ -150,6 +152,8 @@ class Reader:
             for key, a in of.items():
                 of[key] = self.value(a, depth + 1)
             return of
+        if kind == "range":
+            return self._range(of)
         if kind == "table":
             return self._table(self._array(of), [KINDS[letter] for letter in v["kinds"]], v["as"])
         if kind != "tuple":
@@ -167,6 +171,12 @@ class Reader:
         for i, a in enumerate(of):
             of[i] = self.value(a, depth + 1)
         return of
+
+    def _range(self, of: Any) -> range:
+        """Whole numbers, none of which is made before it is asked for."""
+        if not (isinstance(of, list) and [type(a) for a in of] == [int] * 3 and max(map(abs, of)) < 1 << 63 and of[2]):
+            raise PackError(f"there is a range of {str(of)[:40]}")
+        return range(*of)
 
     def _array(self, i: Any) -> np.ndarray:
         """An array, which has one place: two that share memory would change together."""

@@ -37,14 +37,14 @@ from unmix.linear._stage import Way
 from unmix.maths.arrays import Array
 from unmix.maths.latent import CellLoadings, Loadings
 from unmix.model import Model
-from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs
+from unmix.model.capabilities import Components, Density, Gaussians, Imputes, Reconstructs
 from unmix.model.peer import Peer
 
 STAGES: dict[type, Way] = {Loadings: Newton(), CellLoadings: CellEM()}  # how a fit continues from parts of each type
 SMALL_NOISE = 1e-3  # of a column's variance: the inversion lemma divides by the noise, and loses as many digits
 
 
-class FactorAnalysis(Density, Imputes, Reconstructs, Model):
+class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     """Common factors, and noise of its own in each column: factor analysis.
 
     Parameters
@@ -274,6 +274,11 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Model):
         self.loglike_ = [-s.objective * fit.weight for s in fit.trace[1:] if s.accepted] + [-float(fit.loss)]
 
     # -- what a user may ask --
+
+    def explained(self) -> np.ndarray:
+        """Σ_j w_aj² over the variance of all columns."""
+        squares = self.components_**2
+        return np.asarray(squares.sum(axis=1) / (squares.sum() + self.noise_variance_.sum()))
 
     def n_parameters(self) -> int:
         """Free numbers: loadings up to a rotation, noise variances, mean."""

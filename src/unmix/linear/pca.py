@@ -39,7 +39,7 @@ from unmix.maths import latent
 from unmix.maths.arrays import Array
 from unmix.maths.latent import CellLoadings
 from unmix.model import Model
-from unmix.model.capabilities import Density, Gaussians, Imputes, Reconstructs, Samples
+from unmix.model.capabilities import Components, Density, Gaussians, Imputes, Reconstructs, Samples
 from unmix.model.peer import Peer
 
 SPECTRUM_SIDE = 2000  # up to this smaller side the whole spectrum is cheaper than passes over the rows
@@ -52,7 +52,7 @@ STAGES: dict[type, Callable[[Any, Shape], Any]] = {
 }
 
 
-class PCA(Density, Samples, Imputes, Reconstructs, Model):
+class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
     """Directions of most variance: principal component analysis.
 
     Parameters
@@ -309,6 +309,14 @@ class PCA(Density, Samples, Imputes, Reconstructs, Model):
         self.n_samples_ = fit.shape.n
 
     # -- what a user may ask --
+
+    def loadings(self) -> np.ndarray:
+        """√λ_a v_a: of standardised columns their correlations with the component."""
+        return np.sqrt(self.explained_variance_)[:, None] * self.components_
+
+    def explained(self) -> np.ndarray:
+        """`explained_variance_ratio_`."""
+        return self.explained_variance_ratio_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density of the rows.

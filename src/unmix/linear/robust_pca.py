@@ -40,7 +40,7 @@ from unmix.linear._least_absolute import least_absolute
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.spectra import leading_axes, whole_axes
 from unmix.model import Model
-from unmix.model.capabilities import Reconstructs
+from unmix.model.capabilities import Components, Reconstructs
 
 RELAX, SLOW_RELAX = 1.3, 1.8  # over-relaxation, and that where R falls slowly; any value in (0, 2) converges
 GROWTH = 1.2  # of the penalty from pass to pass
@@ -104,7 +104,7 @@ class Hidden(NamedTuple):
     sparse: Annotated[np.ndarray, Array("m t")]
 
 
-class RobustPCA(Reconstructs, Model):
+class RobustPCA(Reconstructs, Components, Model):
     """A low-rank matrix plus sparse corruption: robust PCA by convex optimisation.
 
     A few cells may be wrong by any amount; the low-rank part is recovered nonetheless, exactly where it is incoherent.

@@ -31,8 +31,9 @@ from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
-from unmix.mixture.columns import fill, groups, saved, shaped
+from unmix.mixture.columns import check_columns, fill, groups, name_of, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
+from unmix.mixture.families.base import MisfitError
 from unmix.model.capabilities import PerColumn
 from unmix.model.lloyd import Lloyd, halves
 from unmix.model.starved import scarce, starved
@@ -65,9 +66,11 @@ class Mixture(PerColumn, BaseMixture):
     ----------
     n_components : int, default=1
         Number of components K.
-    family : str, Family, or list or dict of families and columns, default="gaussian"
+    family : str, Family, or list or dict of families and columns, default="auto"
         "gaussian" (without correlations), "bernoulli", "categorical", "multinomial", "poisson", "exponential" or
-        "student" for all columns; a `Family`, such as `Student(df=4)` or one of your own; or, for columns of different
+        "student" for all columns; "auto" chooses by the kind of each column of a data frame or `Table`: "categorical"
+        for text and categories, "bernoulli" for yes and no, "poisson" for counts, "gaussian" for other numbers, and for
+        arrays; a `Family`, such as `Student(df=4)` or one of your own; or, for columns of different
         kinds, a list of pairs such as ``[("poisson", [0, 1]), ("gaussian", [2])]`` or the dict of them. Columns that
         have names may be named: ``[("poisson", ["visits", "calls"]), ("gaussian", ["age"])]``.
     tol : float, default=1e-3
@@ -87,6 +90,8 @@ class Mixture(PerColumn, BaseMixture):
         π.
     parameters_ : dict of str to ndarray, or list of dict
         Parameters by name, components first; for columns of different kinds a dict for each.
+    levels_ : dict of str to tuple of str
+        What the levels of each category are called, in the order of its probabilities.
     means_ : ndarray of shape (K, d)
         Mean row of each component, where the families have means.
     lower_bound_ : float
@@ -110,6 +115,7 @@ class Mixture(PerColumn, BaseMixture):
     """
 
     sparse: ClassVar[bool] = True  # where the families take it
+    columns_as: ClassVar[str] = "coded"
     null_by_one_part: ClassVar[bool] = True  # columns may be counts or kinds, and only the family knows
     signed: ClassVar[bool] = False  # surprise is in nats
     exempt_checks: ClassVar[dict[str, str]] = {
@@ -125,7 +131,7 @@ class Mixture(PerColumn, BaseMixture):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "family": [StrOptions(set(FAMILIES)), Family, list, tuple, dict],
+        "family": [StrOptions({"auto", *FAMILIES}), Family, list, tuple, dict],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -137,7 +143,7 @@ class Mixture(PerColumn, BaseMixture):
         self,
         n_components: int = 1,
         *,
-        family: Any = "gaussian",
+        family: Any = "auto",
         tol: float = 1e-3,
         max_iter: int = 100,
         n_init: int = 1,
@@ -155,43 +161,34 @@ class Mixture(PerColumn, BaseMixture):
     def check(self, shape: Shape) -> None:
         """Raise a ValueError where there are too few rows or the families do not fit the columns."""
         super().check(shape)
-        self._check_columns(shape)
-
-    def _check_columns(self, shape: Shape) -> None:
-        covered = np.zeros(shape.d, np.int64)
-        for _, columns in self._groups():
-            if columns is not None and not (len(columns) and min(columns) >= 0 and max(columns) < shape.d):
-                raise ValueError(
-                    f"family={self.family!r} names columns {columns}: X has the columns 0 to {shape.d - 1}"
-                )
-            covered += 1 if columns is None else np.bincount(columns, minlength=shape.d)
-        if (covered != 1).any():
-            j = int(np.argmax(covered != 1))
-            raise ValueError(f"family={self.family!r} names column {j} {covered[j]} times: name each column once")
+        check_columns(self.family, self._groups(), shape)
 
     def _groups(self) -> list[tuple[Family, list[int] | None]]:
         """Each family and its columns, None for all."""
-        return groups(self.family, self.shape.names)
+        return groups(self.family, self.shape.names, self.shape.kinds, self.shape.levels)
 
-    def numbered(self, names: Any) -> Mixture:
+    def numbered(self, shape: Shape) -> Mixture:
         """Return an unfitted copy whose `family` gives columns by number, for rows that come without names.
 
         Parameters
         ----------
-        names : sequence of str, or None
-            Names of the columns.
+        shape : Shape
+            Of the data, with the names of the columns.
 
         Returns
         -------
         model : Mixture
         """
         new = clone(self)
-        if not isinstance(self.family, (str, Family)):
-            new.set_params(family=groups(new.family, names))
+        if not isinstance(self.family, (str, Family)) or shape.kinds is not None:
+            new.set_params(family=groups(new.family, shape.names, shape.kinds, shape.levels))
         return new
 
     def per_column(self) -> bool:
         """Whether columns have families of their own."""
+        if isinstance(self.family, str) and self.family == "auto":
+            shape = self.__dict__.get("_shape")
+            return shape is not None and shape.kinds is not None
         return not isinstance(self.family, (str, Family))
 
     def why_not(self) -> str:
@@ -223,9 +220,17 @@ class Mixture(PerColumn, BaseMixture):
             x = (b.x if columns is None else b.x[:, columns]).astype(np.float64, copy=False)
             seen = b.observed if b.observed is None or columns is None else b.observed[:, columns]
             seen = None if seen is None or seen.all() else seen.astype(np.float64)
-            f.check(x, seen)
+            try:
+                f.check(x, seen)
+            except MisfitError as e:
+                raise ValueError(f"{name_of(self.shape, columns, e.column)} {e.what}") from None
             out.append((f, x, seen))
         return out
+
+    @property
+    def levels_(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each category, in the order of its probabilities, of a fit to a data frame or `Table`."""
+        return {} if self.recipe is None else {use.name: use.levels for use in self.recipe.uses if use.levels}
 
     # ---------------------------------------------------------------- the contract
 
@@ -279,7 +284,7 @@ class Mixture(PerColumn, BaseMixture):
     def described(self, U: Any, data: Any) -> Described:
         """As the families say, each of its own columns."""
         own = []
-        self._check_columns(self.shape)
+        check_columns(self.family, self._groups(), self.shape)
         for f, columns in self._groups():
             names = {"j": self.shape.d if columns is None else len(columns)}
             public = Record(fields(f.parameters) if f.parameters is not Any else {})
@@ -370,7 +375,7 @@ class Mixture(PerColumn, BaseMixture):
         self.weights_, self.lower_bound_ = fit.U.weights, -fit.loss / fit.weight
         groups = zip(self._groups(), fit.U.families, strict=True)
         named = [{k: np.asarray(v, fit.dtype) for k, v in f.public(P).items()} for (f, _), P in groups]
-        self.parameters_ = named[0] if isinstance(self.family, (str, Family)) else named
+        self.parameters_ = named if self.per_column() else named[0]
         self.__dict__.pop("means_", None)
         means = self._means(fit.U)
         if means is not None:

@@ -7,6 +7,7 @@
     Completes      every other token of a row              `completions`
     Imputes        a cell given the others of its row      `surprise`
     Reconstructs   rows rebuilt from their z               `reconstruct`
+    Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
     PerColumn      parameters that name single columns     `numbered`
 
@@ -201,11 +202,15 @@ class Imputes(Capability):
         """The parameter, as `name=value`, for which this instance cannot tell; "" where it can."""
         return ""
 
-    def surprise(self, x: np.ndarray) -> np.ndarray:
-        """How strange each observed cell of dense rows is: (x_j − E[x_j | rest]) / sd[x_j | rest], NaN for others."""
+    def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """E[x_j | rest] and sd[x_j | rest] of each observed cell of dense rows, NaN for others; where it is signed."""
         from unmix.maths.gaussian import leave_one_out
 
-        mean, deviation = leave_one_out(x, *self.gaussians())
+        return leave_one_out(x, *self.gaussians())
+
+    def surprise(self, x: np.ndarray) -> np.ndarray:
+        """How strange each observed cell of dense rows is: (x_j − E[x_j | rest]) / sd[x_j | rest], NaN for others."""
+        mean, deviation = self.expected_cells(x)
         return np.asarray((x - mean) / deviation)
 
 
@@ -215,6 +220,24 @@ class Reconstructs(Capability):
     def reconstruct(self: Any, X: Any) -> np.ndarray:
         """What the fitted model makes of each row: zU."""
         return np.asarray(self.inverse_transform(self.transform(X)))
+
+
+class Components(Capability):
+    """z tells how much of each component a row has, and a component is made of columns.
+
+    Contract: `components_`; `loadings()` where these are not what people read, `explained()` where it is known.
+    """
+
+    shares: ClassVar[bool] = False  # loadings are shares of a component, which sum to 1, rather than signed
+
+    def loadings(self: Any) -> np.ndarray:
+        """What each component is made of, (k, d): the rows of `components_`, or their shares."""
+        out = np.asarray(self.components_, dtype=np.float64)
+        return out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300) if self.shares else out
+
+    def explained(self) -> np.ndarray | None:
+        """The share of the variance of the data that each component describes, or None where it has no meaning."""
+        return None
 
 
 class Space(NamedTuple):
@@ -257,11 +280,11 @@ class Geometry(Capability):
 class PerColumn(Capability):
     """Parameters may name single columns, by number or by name.
 
-    Contract: `numbered(names)`, `per_column()`.
+    Contract: `numbered(shape)`, `per_column()`.
     """
 
-    def numbered(self, names: Any) -> Any:
-        """A clone that gives columns by number, for rows of these columns that come without names."""
+    def numbered(self, shape: Any) -> Any:
+        """A clone that gives columns by number, for rows of these columns that come without names and kinds."""
         raise NotImplementedError
 
     def per_column(self) -> bool:

@@ -28,6 +28,7 @@ class Contract(Stage):
     missing: ClassVar[bool] = False  # takes rows with cells that were not observed
     nonnegative: ClassVar[bool] = False  # needs X >= 0
     absent: ClassVar[str] = "zero"  # how it reads entries that a sparse X does not hold: "zero" or "unobserved"
+    columns_as: ClassVar[str] = "standardised"  # how it takes the columns of a `Table`: see `table/recipe.py`
     empty_columns: ClassVar[bool] = False  # takes columns without an observed cell
     collect: bool | str = False  # `publish` needs the z of every row: always, or "memory": of rows in memory
     power: ClassVar[int] = 2  # of cells, whose sums must stay in the range of X's precision; 0: the model sees to it

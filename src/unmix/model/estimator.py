@@ -26,12 +26,13 @@ from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
-from unmix.model.files import Files
-from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, weights
+from unmix.model.files import ModelFiles
+from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
 from unmix.model.results import AllOrNothing, Results
 from unmix.model.telling import warn_of_fit, warn_of_notes
+from unmix.table.recipe import Recipe
 
 KEPT_STATISTICS = 64 << 20  # bytes of them that a fitted estimator keeps for `partial_fit`
 KEPT_STEPS = 1000  # of online learning in `trace_`
@@ -39,7 +40,7 @@ KEPT_STEPS = 1000  # of online learning in `trace_`
 
 class Model(
     Contract,
-    Files,
+    ModelFiles,
     Returns,
     Results,
     ClassNamePrefixFeaturesOutMixin,
@@ -68,6 +69,8 @@ class Model(
         Columns seen in `fit`.
     feature_names_in_ : ndarray of str
         Names of the columns, where they have names.
+    recipe_ : Recipe
+        How the columns of a `Table` became numbers, where the model was fitted to one.
     """
 
     trace_: list[Step]
@@ -75,6 +78,7 @@ class Model(
     n_iter_: int
     stages_: list[Ended]
     n_features_in_: int
+    recipe_: Recipe
     _dtype_: np.dtype
     _parts_: Any
     _online_: tuple[Any, int, float]
@@ -197,11 +201,13 @@ class Model(
         """Publish the parts under the names that users know, in the precision of the data."""
         self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
         self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
+        before = self.__dict__.get("_parts_")
         self.publish(fit)
         for name, value in self.__dict__.items():
             if isinstance(value, np.ndarray) and name.endswith("_") and not name.startswith("_"):
                 self.__dict__[name] = tree.settle(value, fit.dtype)
-        self._parts_ = fit.U
+        if self.__dict__.get("_parts_") is before:  # `publish` may have its own
+            self._parts_ = fit.U
 
     def adopt(self, U: Any, shape: Shape, stats: Any) -> None:
         """Become a model of given parts; `stats`, per row, is what `partial_fit` goes on from."""
@@ -222,12 +228,7 @@ class Model(
         state = self.random_state
         if isinstance(state, (int, np.integer)):
             return int(state)
-        if state is None:
-            return secrets.randbits(31)
-        return int(check_random_state(state).randint(2**31 - 1))
-
-    def _rules(self, source: Any) -> Rules:
-        return Rules.of(self, source)
+        return secrets.randbits(31) if state is None else int(check_random_state(state).randint(2**31 - 1))
 
     def _runs(self, shape: Shape) -> list[layout.Run]:
         rows = get_config().block_rows or self.sizes(shape).block or layout.block_rows(shape)
@@ -235,7 +236,7 @@ class Model(
 
     def _open(self, X: Any, sample_weight: Any, reset: bool, against: str = "") -> tuple[Any, np.ndarray | None, Shape]:
         """X as a source that this model accepts, the weights, and the shape; `against` what these are weighed."""
-        source = as_source(X, absent=None if self.absent == "zero" else self.absent)
+        source = source_for(self, X, reset)
         check_kind(self, source)
         if reset:
             learn_names(self, source)
@@ -326,7 +327,7 @@ class Model(
         """The loss of the rows of X at the fitted parts, Σ w loss, and Σ w; X is read once."""
         check_is_fitted(self)
         source, w, shape = self._open(X, sample_weight, reset=False)
-        work, U = runner(source, w, self._rules(source), get_config()), tree.settle(self._parts_, tree.DOUBLE)
+        work, U = runner(source, w, Rules.of(self, source), get_config()), tree.settle(self._parts_, tree.DOUBLE)
         try:
             totals, _ = work.sweep(self.for_new_rows(), {0: U}, self._runs(shape), False)
         finally:
@@ -351,7 +352,7 @@ class Model(
         """The same block by block, in order: X is never held in memory."""
         check_is_fitted(self)
         source, _, shape = self._open(X, None, reset=False)
-        work = runner(source, None, self._rules(source), get_config())
+        work = runner(source, None, Rules.of(self, source), get_config())
         try:
             yield from work.apply(self.for_new_rows(), self._parts_, method, self._runs(shape))
         finally:

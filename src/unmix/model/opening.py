@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from unmix.engine.layout import Shape
-from unmix.engine.sources import Source
+from unmix.engine.sources import Source, as_source
+from unmix.engine.sources.arrow import is_frame
+from unmix.table.table import Table
 
 EXTREME = 40  # powers of two: no number of rows is beyond, and float32 holds squares of such weights
 HOPELESS = 900  # powers of two: the loss of a row, times that, may be beyond float64
+
+
+def tabled(estimator: Any, X: Any) -> Any:
+    """X; of a table, a frame or a file the numbers by the recipe of the estimator's fit, where it has one."""
+    known, apart = estimator.__dict__.get("recipe_"), isinstance(X, (Table, str, os.PathLike))
+    if known is None or not (apart or is_frame(X)):
+        return X
+    if known.whole and not apart:
+        _check_feature_names(estimator, X, reset=False)
+    return Table.like(X, known)
+
+
+def source_for(model: Any, X: Any, reset: bool) -> Any:
+    """X as a source; of a table the numbers that the model takes: by the recipe of its fit, where it has one."""
+    if not reset:
+        X = tabled(model, X)
+    if reset and model.columns_as == "coded" and is_frame(X):
+        X = Table.every(X)
+    if isinstance(X, Table):
+        return X.suited(model.columns_as) if reset else X
+    return as_source(X, absent=None if model.absent == "zero" else model.absent)
 
 
 def check_kind(model: Any, source: Any) -> None:
@@ -47,13 +71,22 @@ def learn_names(model: Any, source: Any) -> None:
     model.__dict__.pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = names
+    learn_recipe(model, source)
+
+
+def learn_recipe(estimator: Any, source: Any) -> None:
+    """Remember how the columns of a table became numbers."""
+    estimator.__dict__.pop("recipe_", None)
+    if source.recipe is not None:
+        estimator.recipe_ = source.recipe
 
 
 def check_names(model: Any, X: Any, source: Any) -> None:
     """Refuse columns other than those of the fit."""
     names, known = source.names, model.__dict__.get("feature_names_in_")
     nameless = known is None and type(X) is np.ndarray  # nothing to compare: looking for names takes a while
-    if not nameless and not isinstance(X, Source) and (names is None or hasattr(X, "columns")):
+    tabled = isinstance(X, Source) or source.recipe is not None
+    if not nameless and not tabled and (names is None or hasattr(X, "columns")):
         _check_feature_names(model, X, reset=False)
     if names is not None and known is not None and list(names) != list(known):
         raise ValueError(
@@ -117,6 +150,8 @@ def shape_of(model: Any, source: Any, weight: float, counted: int) -> Shape:
     absent, names = source.absent == "unobserved", model.__dict__.get("feature_names_in_")
     memory, nbytes, known = source.in_memory, source.nbytes or 0, None if names is None else tuple(names)
     shape = Shape(source.n, source.d, source.dtype, source.sparse, weight, not absent, memory, nbytes, absent, known)
+    if source.recipe is not None:
+        shape = shape._replace(kinds=source.recipe.kinds, levels=source.recipe.levels)
     return shape._replace(counted=counted)
 
 

@@ -46,7 +46,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.model import Model
-from unmix.model.capabilities import Reconstructs
+from unmix.model.capabilities import Components, Reconstructs
 from unmix.model.peer import Peer
 from unmix.nonneg._arithmetic import cleared, rescaled
 from unmix.nonneg._beta import Beta
@@ -70,7 +70,7 @@ class Given(NamedTuple):
     H: Any
 
 
-class NMF(Reconstructs, Model):
+class NMF(Reconstructs, Components, Model):
     """Non-negative parts that add up to the rows: non-negative matrix factorisation.
 
     Cells that are NaN are left out of the objective; CSR input stays sparse.
@@ -140,6 +140,8 @@ class NMF(Reconstructs, Model):
     sparse: ClassVar[bool] = True
     missing: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
+    columns_as: ClassVar[str] = "scaled"
     stateful: ClassVar[bool] = True
     power: ClassVar[int] = 1  # rows are measured in a unit of the data, and the start sees to the squares of that
 

@@ -1,17 +1,19 @@
 """The density behind `OutlierDetector()`: each column by itself, how columns go together, how near other rows are.
 
-    log s(x) = ⅓ { log N(y | m, diag v) + log Σ_k π_k N(y | μ_k, Σ_k) + log f(y) },        y = (x − centre) / scale
+    log s(x) = { log N(y | m, diag v) + 2 log p_4(y) + 2 log p_8(y) + 6 log f_10(y) + 6 log f_20(y) } / 17
 
-The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the second sees rows that no
-group of rows is like; the third, by the distance to the tenth neighbour, knows groups of any shape. (Their geometric
-mean is not a normalised density; scores do not need one.)
+of y = (x − centre) / scale. The first factor sees what is far out anywhere and cannot adapt to a group of outliers; the
+mixtures of four and of eight Gaussians see rows that no group of rows is like; the densities by the distances to the
+tenth and the twentieth neighbour know groups of any shape. (Such a mean is not a normalised density; scores do not need
+one.) In more than 100 columns there are hardly rows enough for the covariances of groups: there one Gaussian with 32
+axes and the same variance about them (`plane.py`) takes the place of both mixtures.
 """
 
 from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -22,41 +24,52 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unmix.engine.config import get_config
 from unmix.engine.sources import as_source
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.mixture.gaussian import GaussianMixture
 from unmix.model.capabilities import Density, Imputes
+from unmix.model.files import Files
 from unmix.outlier.neighbours import Neighbours
+from unmix.outlier.plane import Plane
 
 ROWS_PER_COMPONENT = 20  # at least
-FAR = 5.0  # spreads beyond which a cell says nothing about its column's scale
+FAR = 100.0  # spreads beyond which a cell says nothing about its column's scale
 FIT_RANGE = 1e4  # spreads: a cell beyond it would swamp the digits of all others in the sums of a fit
+WIDE = 100  # columns from which on one Gaussian of low rank takes the place of mixtures
+AXES = 32  # of it
 OWN_RIDGE = 0.1  # added to the variances of scaled columns by themselves
 
 
-class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
-    """Geometric mean of a Gaussian with independent columns, a Gaussian mixture and a neighbours' density.
+class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
+    """Geometric mean of a Gaussian with independent columns, of Gaussian mixtures and of neighbours' densities.
 
     All on scaled columns: centre and scale are the mean and standard deviation of a column's cells after those further
-    than 5 spreads (quartile distance / 1.349) from the median were moved there. NaN means not observed.
+    than 100 spreads (quartile distance / 1.349) from the median were moved there. NaN means not observed.
 
     Parameters
     ----------
-    n_components : int, default=4
-        Components of the mixture; fewer where there are not 20 rows for each.
+    n_components : int, default=8
+        Components of the larger mixture; the smaller has half as many. Fewer where there are not 20 rows for each. In
+        more than 100 columns one Gaussian of low rank takes the place of both.
     n_neighbors : int, default=10
-        The neighbour whose distance counts; half of the rows where there are not twice as many. Of more than 2048
-        rows it is sought in a sample of that many, with each of which every scored row is compared.
+        The neighbour whose distance counts, beside that of twice the rank; half of the rows where there are not twice
+        as many. Of more than 2048 rows they are sought in a sample of that many, with each of which every scored
+        row is compared.
     reg_covar : float, default=0.01
-        Added to the mixture's variances and the neighbour's squared distance per cell, in units of the columns'
+        Added to the mixtures' variances and the neighbours' squared distances per cell, in units of the columns'
         variances.
     random_state : int, RandomState or None, default=None
-        Seed of the mixture's start and of the sample of neighbours.
+        Seed of the mixtures' starts and of the sample of neighbours.
 
     Attributes
     ----------
     center_, scale_ : ndarray of shape (d,)
         What columns are measured from, and in.
-    models_ : list
-        The three factors, with `score_samples` of scaled rows.
+    own_ : GaussianMixture
+        Scaled columns by themselves.
+    together_ : list of GaussianMixture or Plane
+        How scaled columns go together: the mixtures, the larger last, or the one Gaussian.
+    neighbors_ : Neighbours
+        Rows that others are compared with.
 
     Examples
     --------
@@ -68,6 +81,12 @@ class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
     True
     """
 
+    center_: Annotated[np.ndarray, Array("d")]
+    scale_: Annotated[np.ndarray, Array("d", low=POSITIVE)]
+    own_: GaussianMixture
+    together_: list[GaussianMixture | Plane]
+    neighbors_: Neighbours
+
     missing: ClassVar[bool] = True  # takes rows with cells that were not observed
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -77,7 +96,7 @@ class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
     }
 
     def __init__(
-        self, n_components: int = 4, *, n_neighbors: int = 10, reg_covar: float = 0.01, random_state: Any = None
+        self, n_components: int = 8, *, n_neighbors: int = 10, reg_covar: float = 0.01, random_state: Any = None
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -108,16 +127,25 @@ class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
             x, w = x[w > 0], w[w > 0]
         self.n_features_in_ = x.shape[1]
         self.center_, self.scale_ = scales(x)
-        K = max(1, min(self.n_components, len(x) // ROWS_PER_COMPONENT))
-        whole = GaussianMixture(K, reg_covar=self.reg_covar, max_iter=50, random_state=self.random_state)
+        scaled = self._scaled(x)
         own = GaussianMixture(1, covariance_type="diag", reg_covar=OWN_RIDGE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # scores do not need the last digit
-            near = np.clip(self._scaled(x), -FIT_RANGE, FIT_RANGE)
-            self.models_ = [m.fit(near, sample_weight=w) for m in (own, whole)]
-        neighbours = Neighbours(self.n_neighbors, self.reg_covar)
-        self.models_.append(neighbours.fit(self._scaled(x), w, check_random_state(self.random_state).random_sample()))
+            near = np.clip(scaled, -FIT_RANGE, FIT_RANGE)
+            self.own_ = own.fit(near, sample_weight=w)
+            self.together_ = self._together(near, w)
+        offset = check_random_state(self.random_state).random_sample()
+        self.neighbors_ = Neighbours.of(scaled, w, int(self.n_neighbors), float(self.reg_covar), offset)
         return self
+
+    def _together(self, x: np.ndarray, w: np.ndarray | None) -> list[GaussianMixture | Plane]:
+        """How columns go together, as far as so many rows can tell."""
+        most = max(1, len(x) // ROWS_PER_COMPONENT)
+        if x.shape[1] > WIDE:
+            return [Plane.of(x, w, min(AXES, most), self.reg_covar, self.random_state)]
+        sizes = sorted({min(most, k) for k in (max(1, self.n_components // 2), self.n_components)})
+        options = {"reg_covar": self.reg_covar, "max_iter": 50, "random_state": self.random_state}
+        return [GaussianMixture(k, **options).fit(x, sample_weight=w) for k in sizes]
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log s(x) of each row's observed cells.
@@ -136,11 +164,23 @@ class RowDensity(Density, Imputes, DensityMixin, BaseEstimator):
         if x.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {x.shape[1]} features, but RowDensity is expecting {self.n_features_in_} features")
         y = self._scaled(x)
-        return np.asarray(np.mean([m.score_samples(y) for m in self.models_], axis=0, dtype=np.float64))
+        together = np.mean([m.score_samples(y) for m in self.together_], axis=0)
+        return np.asarray((self.own_.score_samples(y) + 4 * together + 12 * self.neighbors_.log_density(y)) / 17)
+
+    def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What each cell of dense rows should be given the others of its row, by the larger mixture; its spread."""
+        mean, deviation = self.together_[-1].expected_cells(self._scaled(x))
+        with np.errstate(over="ignore"):
+            return self.center_ + mean * self.scale_, deviation * self.scale_
 
     def surprise(self, x: np.ndarray) -> np.ndarray:
-        """How strange each cell is given the others of its row, by the mixture."""
-        return self.models_[1].surprise(self._scaled(x))
+        """How strange each cell is given the others of its row, by the larger mixture."""
+        return self.together_[-1].surprise(self._scaled(x))
+
+    def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
+        mixtures = [m for m in (state["own_"], *state["together_"]) if isinstance(m, GaussianMixture)]
+        known = state["together_"] and all(m.n_features_in_ == names["d"] for m in mixtures)
+        return "" if known else f"its models are not those of {names['d']} columns"
 
     def _scaled(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -1,32 +1,45 @@
-"""A density from the distance to the k-th neighbour, which assumes no shape of groups.
+"""A density from the distances to the k-th and the 2k-th neighbour, which assumes no shape of groups.
 
 Of a row x and its k-th neighbour among the rows of the fit, the mean square of the differences of a cell is
 
-    q(x) = mean_j (x_j − x_(k),j)²  over the cells that both show
+    q_k(x) = mean_j (x_j − x_(k),j)²  over the cells that both show
 
-and log f(x) = −½ d (1 + log 2π (q + r)), d the cells that x shows: f ∝ q^(−d/2), as a ball of that radius has k rows.
+and log f_k(x) = −½ d (1 + log 2π (q_k + r)), d the cells that x shows: f ∝ q^(−d/2), as a ball of that radius has k
+rows. log f is the mean of log f_k and log f_2k: the near neighbour sees rows between groups, the far one small groups
+that lie apart.
 """
 
 from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from unmix.engine.block import Block
 from unmix.engine.sample import distinct
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import differences
 
 COMPARED_ROWS = 2048  # of the fit, at most, that others are compared with
+FAR = 2  # times as far in rank is the second neighbour
 UNSHARED_SQUARE = 2.0  # mean square of a cell's difference, of scaled columns, for rows that share no cell
 
 
-class Neighbours:
-    """The weighted rows that a row is compared with; NaN means not observed."""
+class Neighbours(NamedTuple):
+    """The weighted rows that a row is compared with."""
 
-    def __init__(self, k: float, floor: float) -> None:
-        self.k, self.floor = k, floor
+    k: Annotated[int, Array(kind="i", low=1)]
+    floor: Annotated[float, Array(low=0.0)]
+    rows: Annotated[np.ndarray, Array("m d")]
+    observed: Annotated[np.ndarray, Array("m d", "b")] | None
+    weight: Annotated[np.ndarray, Array("m", low=POSITIVE)]
 
-    def fit(self, x: np.ndarray, w: np.ndarray | None, offset: float) -> Neighbours:
-        """Keep the rows, equal ones merged; of many a sample, evenly by their weight from `offset` in [0, 1) on."""
+    @classmethod
+    def of(cls, x: np.ndarray, w: np.ndarray | None, k: int, floor: float, offset: float) -> Neighbours:
+        """Rows to be compared with, equal ones merged; of many a sample, evenly by their weight from `offset` on.
+
+        NaN means not observed; `offset` is in [0, 1).
+        """
         blank = np.isnan(x).all(axis=1)
         if blank.any() and not blank.all():  # they are near no row
             x, w = x[~blank], None if w is None else w[~blank]
@@ -40,38 +53,41 @@ class Neighbours:
             rows, count = np.unique(drawn, return_counts=True)
             whole = whole._replace(x=whole.x[rows], observed=None if whole.observed is None else whole.observed[rows])
             weight = count.astype(np.float64)
-        self.rows, self.weight = whole, weight
-        return self
+        return cls(k, floor, whole.x, whole.observed, weight)
 
-    def score_samples(self, x: np.ndarray) -> np.ndarray:
+    def log_density(self, x: np.ndarray) -> np.ndarray:
         """log f of each row; a row of the fit is a neighbour of itself."""
-        step = max(1, (1 << 22) // len(self.weight))
-        return np.concatenate([self._scores(x[a : a + step]) for a in range(0, len(x), step)])
+        step = max(1, (1 << 22) // max(len(self.weight), x.shape[1]))
+        return np.concatenate([self._log_density(x[a : a + step]) for a in range(0, len(x), step)])
 
-    def _scores(self, x: np.ndarray) -> np.ndarray:
-        new, old = block(x), self.rows
+    def _log_density(self, x: np.ndarray) -> np.ndarray:
+        new = block(x)
         d = np.full(len(x), x.shape[1]) if new.observed is None else new.observed.sum(axis=1)
-        if new.observed is None and old.observed is None:
-            q = self._kth(differences(new.x, old.x)) / x.shape[1]
+        if new.observed is None and self.observed is None:
+            apart = differences(new.x, self.rows) / x.shape[1]
         else:
-            seen, known = (np.ones(b.x.shape) if b.observed is None else b.observed.astype(float) for b in (new, old))
+            both = ((new.x, new.observed), (self.rows, self.observed))
+            seen, known = (np.ones(rows.shape) if o is None else o.astype(float) for rows, o in both)
             shared = seen @ known.T
-            q = self._kth(
-                np.where(shared > 0, differences(new.x, old.x, seen, known) / np.maximum(shared, 1), UNSHARED_SQUARE)
-            )
-        return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))))
+            square = differences(new.x, self.rows, seen, known)
+            apart = np.where(shared > 0, square / np.maximum(shared, 1), UNSHARED_SQUARE)
+        q = np.stack(self._nearest(apart))
+        return np.asarray(-0.5 * d * (1 + np.log(2 * np.pi * (q + self.floor))).mean(axis=0))
 
-    def _kth(self, apart: np.ndarray) -> np.ndarray:
-        """The distance within which rows of weight k are, or half of all weight where that is less."""
-        k = min(self.k, self.weight.sum() / 2) * (1 - 1e-12)
-        many = int(np.ceil(k / self.weight.min()))  # rows that are enough at any weight
+    def _nearest(self, apart: np.ndarray) -> list[np.ndarray]:
+        """The distances within which rows of weight k and 2k are, or half of all weight where that is less."""
+        half = self.weight.sum() / 2
+        wanted = [min(k, half) * (1 - 1e-12) for k in (self.k, FAR * self.k)]
+        many = [int(np.ceil(k / self.weight.min())) for k in wanted]  # rows that are enough at any weight
         if (self.weight == 1).all():
-            return np.partition(apart, many - 1, axis=1)[:, many - 1]
-        some = np.argpartition(apart, min(many, len(self.weight)) - 1, axis=1)[:, :many]
+            ordered = np.partition(apart, [m - 1 for m in many], axis=1)
+            return [ordered[:, m - 1] for m in many]
+        some = np.argpartition(apart, min(many[1], len(self.weight)) - 1, axis=1)[:, : many[1]]
         near = np.take_along_axis(apart, some, axis=1)
         order = np.argsort(near, axis=1)
+        near = np.take_along_axis(near, order, axis=1)
         total = np.cumsum(np.take_along_axis(self.weight[some], order, axis=1), axis=1)
-        return np.take_along_axis(near, order, axis=1)[np.arange(len(apart)), (total >= k).argmax(axis=1)]
+        return [near[np.arange(len(apart)), (total >= k).argmax(axis=1)] for k in wanted]
 
 
 def block(x: np.ndarray) -> Block:

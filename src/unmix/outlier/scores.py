@@ -175,6 +175,14 @@ def cells(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
     return out
 
 
+def expected(model: Any, x: np.ndarray, tau: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """What the cells of dense rows should be, and how far from it they usually are; NaN where a model does not say."""
+    model = adapt(model)
+    if not isinstance(model, Imputes):
+        return x - residuals(model, x), np.broadcast_to(np.asarray(tau), x.shape)
+    return model.expected_cells(x) if model.signed else (np.full(x.shape, np.nan), np.full(x.shape, np.nan))
+
+
 def strangeness(model: Any, X: Any, tau: np.ndarray | None) -> np.ndarray:
     """Cell scores of which larger is stranger."""
     found, model = cells(model, X, tau), adapt(model)

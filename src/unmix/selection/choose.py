@@ -1,15 +1,15 @@
-"""`select`: fit every k, judge by one or more criteria, answer with a reason.
+"""`select`: fit every k, judge by one or more criteria, answer with a range, a word for sureness and a reason.
 
 All k share each pass over the rows. Then every k is tried again from the parts of k − 1 with one cut in two, and from
-those of k + 1 with two joined, and the best sound fit counts. Where k > 1 is about to be chosen for a clustering or a
-mixture, rows without groups (uniform in the box of the columns, or of the principal axes; one Gaussian; of whole
-numbers the columns shuffled) are fitted as well: unless the data gain clearly more from k parts than these do, the
-answer is "no structure", k = 1.
+those of k + 1 with two joined, and the best sound fit counts. Halves of the rows are asked the same question: how
+their answers vary is how sure the choice is. Where k > 1 is about to be chosen for a clustering or a mixture, rows
+without groups (uniform in the box of the columns, or of the principal axes; one Gaussian; categories shuffled) are
+fitted as well: unless the data gain clearly more from k parts than these do, the answer is "no structure", k = 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any
 
@@ -18,21 +18,26 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.sources import as_source
-from unmix.model import Model
 from unmix.model.capabilities import Completes, Density, Groups, PerColumn
-from unmix.selection.answer import DECISIVE, answer, left_out, vote
-from unmix.selection.criteria import CRITERIA, HIGH_IS_GOOD
-from unmix.selection.fits import all_fits, fitted, fitting
+from unmix.selection.answer import answer, disagreement, left_out
+from unmix.selection.asked import estimator, size_of
+from unmix.selection.criteria import HIGH_IS_GOOD
+from unmix.selection.evidence import gather
+from unmix.selection.fits import all_fits, fitted, fitting, raise_ridge, settle_ridge
+from unmix.selection.judge import Judgement, judge
 from unmix.selection.question import Question
 from unmix.selection.result import Selection, frame
 from unmix.validate.clusterings import seed_of
+
+AUTO = range(1, 11)  # the first k of "auto" ...
+LARGEST = 100  # ... and its largest
+ROWS_PER_PART = 5  # at least
 
 
 def select(
     model: Any,
     X: Any,
-    k: Iterable[int] = range(1, 21),
+    k: Iterable[int] | str = "auto",
     criterion: str | list[str] = "auto",
     *,
     sample_weight: Any = None,
@@ -44,12 +49,14 @@ def select(
 
     Parameters
     ----------
-    model : estimator of unmix
-        Any model with `n_components` or `n_clusters`; its other parameters are kept.
+    model : estimator of unmix, its class or its name
+        Any model with `n_components` or `n_clusters`, as `unmix.KMeans()` or "KMeans". Its other parameters are kept,
+        but for the `reg_covar` of a mixture that nobody set and that does not suit the columns: the reason says so.
     X : anything with rows
         As for `fit`.
-    k : iterable of int, default=range(1, 21)
-        The numbers to try.
+    k : "auto" or iterable of int, default="auto"
+        The numbers to try. "auto": 1 to 10, and more for as long as the largest is the best, up to 100 or a fifth of
+        the rows.
     criterion : str or list of str, default="auto"
         One or more of "aic", "bic", "icl", "nll", "heldout", "entries", "stability", "silhouette", "gap",
         "calinski_harabasz"; of several the first decides if the others agree well enough. "auto": mixtures by "icl",
@@ -68,7 +75,7 @@ def select(
     Returns
     -------
     selection : Selection
-        `.k`, `.reason`, `.table`, `.plot()` and the fitted `.model`.
+        `.k`, `.range`, `.sureness`, `.reason`, `.table`, `.plot()` and the fitted `.model`.
 
     Examples
     --------
@@ -78,11 +85,14 @@ def select(
     >>> answer.k
     2
     """
-    name = size_of(model)
-    model, source = clone(model), as_source(X)
-    model = model.numbered(source.names) if isinstance(model, PerColumn) else model
-    source, w, shape = model.admit(source, sample_weight)
-    q = Question(model, name, _numbers(k), source, w, _seed(model, random_state), folds, references, [], [])
+    given = estimator(model)
+    name = size_of(given)
+    model = clone(given)
+    source, w, shape = model.admit(X, sample_weight)
+    model = model.numbered(shape) if isinstance(model, PerColumn) else model
+    auto = isinstance(k, str) and k == "auto"
+    ks = list(AUTO) if auto else _numbers(k)
+    q = Question(clone(model), name, ks, source, w, _seed(model, random_state), folds, references)
     chosen = _criteria(q, criterion)
     _at_least_two("folds", folds, source.n if {"heldout", "entries"} & {*chosen} else np.inf)
     _at_least_two("references", references, np.inf)
@@ -91,48 +101,48 @@ def select(
             f"sample_weight sums to {w.sum():.3g}, as if there were that many rows: give counts, not shares"
         )
     q.ks, refused = fitting(q, shape)
-    ks = q.ks
     with progress_line(f"select {type(model).__name__}", get_config()) as tell:
-        q.models, q.fits = all_fits(q, tell)
-        columns: dict[str, np.ndarray] = {
-            "k": np.array(ks),
-            "objective": np.array([f.objective for f in q.fits]),
-            "converged": np.array([f.converged for f in q.fits]),
-            "sound": np.array([not m.notes(f.U) for m, f in zip(q.models, q.fits, strict=True)]),
-        }
-        scores = {}
-        for c in chosen:
-            tell(f"judging by {c}")
-            scores[c] = CRITERIA[c](q)
-            sign = -1.0 if c in HIGH_IS_GOOD else 1.0  # shown with their usual sign
-            columns[c] = sign * scores[c].value
-            if scores[c].error.any():
-                columns[f"{c}_se"] = scores[c].error
-            if columns["sound"].any() and c != "nll":  # a bend needs all of the curve
-                scores[c] = scores[c]._replace(value=np.where(columns["sound"], scores[c].value, np.nan))
-        votes = {c: ks[vote(c, s)] for c, s in scores.items()}
-        if chosen == ["icl", "bic"]:  # among those that icl does not clearly reject, bic decides
-            near = scores["icl"].value <= np.nanmin(scores["icl"].value) + DECISIVE
-            votes["icl"] = ks[int(np.argmin(np.where(near, scores["bic"].value, np.inf)))]
-        tell("comparing with data that have no groups")
-        best, reason = answer(q, chosen, scores, votes)
-        reason += left_out(q, columns["sound"]) + refused
-    found = None if best is None else fitted(q, best)
-    return Selection(frame(columns), best, reason, found, chosen[0], votes, columns)
+        ridge = settle_ridge(q)
+        all_fits(q, tell)
+        if more := raise_ridge(q):
+            ridge = more
+            all_fits(q, tell)
+        found = _reach(q, chosen, judge(q, chosen, tell), shape, tell) if auto else judge(q, chosen, tell)
+        said = disagreement(found)
+        if said is None:
+            said = answer(q, found, gather(q, model, chosen, found, tell), edge=not auto, mended=bool(more))
+    tail = left_out(q, found.sound) + ridge + ("" if auto else refused)
+    best, columns = None if said.k is None else fitted(q, said.k), _columns(q, found)
+    reason = said.reason + tail
+    return Selection(frame(columns), said.k, said.range, said.sureness, reason, best, chosen[0], found.votes, columns)
 
 
-def size_of(model: Any) -> str:
-    """Name of the hyper-parameter that is k."""
-    if isinstance(model, type):
-        raise ValueError(f"model is the class {model.__name__}: give an estimator, {model.__name__}()")
-    params = model.get_params(deep=False)
-    for name in ("n_components", "n_clusters"):
-        if name in params:
-            if not isinstance(model, Model):
-                kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
-                raise ValueError(f"model={kind}: give a model of unmix, such as unmix.KMeans()")
-            return name
-    raise ValueError(f"{type(model).__name__} has neither n_components nor n_clusters: there is no k to choose")
+def _reach(q: Question, chosen: list[str], found: Judgement, shape: Any, tell: Callable[[str], None]) -> Judgement:
+    """Try larger k while the largest is the best, as far as the rows allow."""
+    most = min(2 * q.ks[-1], LARGEST, int(np.count_nonzero(q.weight)) // ROWS_PER_PART)
+    if found.votes[chosen[0]] < q.ks[-1] or most <= q.ks[-1]:
+        return found
+    before, q.ks = q.ks, [*q.ks, *range(q.ks[-1] + 1, most + 1)]
+    q.ks, _ = fitting(q, shape)
+    if q.ks == before:
+        return found
+    all_fits(q, tell)
+    return _reach(q, chosen, judge(q, chosen, tell), shape, tell)
+
+
+def _columns(q: Question, found: Judgement) -> dict[str, np.ndarray]:
+    """The columns of the table."""
+    out: dict[str, np.ndarray] = {
+        "k": np.array(q.ks),
+        "objective": np.array([f.objective for f in q.fits]),
+        "converged": np.array([f.converged for f in q.fits]),
+        "sound": found.sound,
+    }
+    for c, score in found.scores.items():
+        out[c] = -score.value if c in HIGH_IS_GOOD else score.value  # shown with their usual sign
+        if score.error.any():
+            out[f"{c}_se"] = score.error
+    return out
 
 
 def _at_least_two(name: str, value: Any, most: float) -> None:
@@ -148,9 +158,10 @@ def _seed(model: Any, random_state: Any) -> int:
 
 
 def _numbers(k: Any) -> list[int]:
-    ks: list[Any] = [k] if isinstance(k, Integral) else list(k) if isinstance(k, Iterable) else []
+    several = isinstance(k, Iterable) and not isinstance(k, str)
+    ks: list[Any] = [k] if isinstance(k, Integral) else list(k) if several else []
     if not ks or not all(isinstance(v, Integral) and int(v) >= 1 for v in ks):
-        raise ValueError(f"k={k!r}: give whole numbers of at least 1, as in k=range(1, 21)")
+        raise ValueError(f"k={k!r}: give whole numbers of at least 1, as in k=range(1, 21), or 'auto'")
     return sorted({int(v) for v in ks})
 
 

@@ -3,7 +3,7 @@
     aic       2 p − 2 log L                      p free parameters, L the likelihood           lowest
     bic       p log n − 2 log L                                                                 lowest
     icl       bic + 2 Σ_i H(z_i)                 H the entropy of row i's memberships           lowest
-              of hard clusters bic, each of them a Gaussian of its own (classification likelihood)
+              of hard clusters bic, each of them a Gaussian (classification likelihood)
     nll       − log L / n                        always falls: where the curve bends            bend
     heldout   mean over folds of − log p(held-out row)                                          one-SE rule
     entries   Σ (x − x̂)² / Σ (x − x̄)² over held-out cells, of folds of cells                    one-SE rule
@@ -34,6 +34,18 @@ from unmix.selection.question import LIKENESS_ROWS, Question
 
 SILHOUETTE_ROWS = 10_000  # enough for two digits
 COVARIANCE_ROWS = 100_000  # enough for the covariances of clusters
+WORDS = {  # what a person reads, and the unit of the values
+    "aic": ("Akaike information (AIC)", "−2 log-likelihood + cost"),
+    "bic": ("Bayesian information (BIC)", "−2 log-likelihood + cost"),
+    "icl": ("classification likelihood (ICL)", "−2 log-likelihood + cost"),
+    "nll": ("likelihood (NLL)", "nats per row"),
+    "heldout": ("likelihood of held-out rows", "nats per row"),
+    "entries": ("error at held-out cells", "share of variance"),
+    "stability": ("stability of halves", "1: the same groups"),
+    "calinski_harabasz": ("Calinski–Harabasz ratio", "variance between : within"),
+    "silhouette": ("silhouette", "mean, −1 to 1"),
+    "gap": ("gap statistic", "log of the loss saved"),
+}
 HIGH_IS_GOOD = ("calinski_harabasz", "silhouette", "stability", "gap")
 
 

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.engine.described import conform
+from unmix.maths.arrays import Array
+from unmix.model import Model
 from unmix.model.capabilities import Density, Groups, Memberships
+from unmix.model.files import Files
+from unmix.selection.asked import estimator, size_of
 from unmix.selection.choose import select
+from unmix.selection.result import Selection, frame
+
+
+class Told(NamedTuple):
+    """What of a selection is in a file, beside what the estimator says itself."""
+
+    criterion: str
+    votes: dict[str, int]
+    columns: dict[str, np.ndarray]
 
 
 def _if(capability: type) -> Any:
-    return available_if(lambda self: isinstance(self.model, capability))
+    return available_if(lambda self: isinstance(estimator(self.model), capability))
 
 
-class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     """A model whose number of parts is chosen when it is fitted.
 
     Parameters
     ----------
-    model : estimator of unmix
+    model : estimator of unmix, its class or its name
         Any model with `n_components` or `n_clusters`.
-    k : iterable of int, default=range(1, 21)
-        The numbers to try.
+    k : "auto" or iterable of int, default="auto"
+        The numbers to try; "auto" as for `unmix.select`.
     criterion : str or list of str, default="auto"
         As for `unmix.select`.
     folds, references, random_state
@@ -37,6 +53,12 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         The answer, with its reason and table.
     k_ : int
         The chosen number.
+    range_ : tuple of int
+        The least and the largest number that may be defended.
+    sureness_ : {"sure", "leaning", "open"}
+        How sure the number is.
+    reason_ : str
+        Why, in sentences.
     model_ : estimator
         The fitted model.
 
@@ -48,10 +70,27 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     3
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "model": "no_validation",
+        "k": "no_validation",
+        "criterion": "no_validation",
+        "folds": [Interval(Integral, 2, None, closed="left")],
+        "references": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    selection_: Any
+    k_: int
+    range_: tuple[int, int]
+    sureness_: str
+    reason_: str
+    model_: Any
+    labels_: Annotated[np.ndarray, Array("n", "i", maybe=True)]
+
     def __init__(
         self,
         model: Any,
-        k: Any = range(1, 21),
+        k: Any = "auto",
         criterion: Any = "auto",
         *,
         folds: int = 5,
@@ -86,6 +125,7 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         if answer.k is None:
             raise ValueError(f"no k was chosen: {answer.reason}")
         self.selection_, self.k_, self.model_ = answer, answer.k, answer.model
+        self.range_, self.sureness_, self.reason_ = answer.range, answer.sureness, answer.reason
         self.n_features_in_ = self.model_.n_features_in_
         if self.model_.column_names is not None:
             self.feature_names_in_ = self.model_.feature_names_in_
@@ -216,8 +256,27 @@ class Select(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self.model_.get_feature_names_out(input_features))
 
+    def _state(self) -> dict[str, Any]:
+        told = Told(self.selection_.criterion, self.selection_.votes, self.selection_.columns)
+        return {**super()._state(), "selection_": told}
+
+    def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
+        told, model, k = state["selection_"], state["model_"], state["k_"]
+        conform(told, Told, {}, "selection_")
+        if not isinstance(model, Model) or model.get_params(deep=False)[size_of(model)] != k:
+            return f"model_ is no model of {k} parts"
+        if model.n_features_in_ != state["n_features_in_"]:
+            return "model_ is of other columns"
+        ks = told.columns.get("k")
+        whole = ks is not None and {"k", "sound", told.criterion, *told.votes} <= told.columns.keys()
+        if not whole or any(v.shape != ks.shape or v.ndim != 1 for v in told.columns.values()):
+            return "selection_ is not a table with a row for each k"
+        answer = (k, state["range_"], state["sureness_"], state["reason_"], model)
+        state["selection_"] = Selection(frame(told.columns), *answer, *told)
+        return ""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = self.model.__sklearn_tags__()
+        own = estimator(self.model).__sklearn_tags__()
         tags.input_tags, tags.estimator_type = own.input_tags, own.estimator_type
         return tags

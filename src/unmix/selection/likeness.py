@@ -15,7 +15,8 @@ from unmix.maths.gaussian import filled
 from unmix.model import fit_together
 from unmix.model.capabilities import Density, Geometry, PerColumn, Samples
 from unmix.selection.clouds import clouds
-from unmix.selection.question import LIKENESS_ROWS, Question, few
+from unmix.selection.columns import Category, categories
+from unmix.selection.question import LIKENESS_ROWS, Question
 
 CLEAR_EXCESS = 3.0  # standard deviations by which data must beat structureless ones
 LIKENESSES = 10  # of each kind
@@ -27,18 +28,24 @@ class Likeness:
     """Draws rows without groups that are like some given ones, miss the same cells and weigh the same.
 
     sample     of one component, for a mixture of any family
-    columns    every column shuffled, where all hold a few whole numbers (yes and no)
+    columns    every column shuffled, where all hold few values (yes and no)
     box        uniform in the box of the columns
     uniform    uniform in the box of the principal axes
     gaussian   one Gaussian
     skewed     correlated as the rows are, each column with its own density made to have one mode
 
-    Among others, columns of a few whole numbers are shuffled, and those of many are rounded.
+    Among others, categories (columns of few values, or several columns of 0 and 1 together) are shuffled, and whole
+    numbers are rounded.
     """
 
     def __init__(self, q: Question, x: np.ndarray, w: np.ndarray | None) -> None:
         self.q, self.x, self.w = q, x, w
-        self.seen, self.shuffled = ~np.isnan(x), few(x)
+        self.seen, self.categories = ~np.isnan(x), categories(x)
+        if (
+            len(self.categories) == 1 and len(self.categories[0].columns) == x.shape[1]
+        ):  # a category alone is its groups
+            self.categories = [Category([j], self.categories[0].codes) for j in range(x.shape[1])]
+        self.shuffled = np.isin(np.arange(x.shape[1]), [j for c in self.categories for j in c.columns])
         self.whole = (~self.seen | (x == np.round(x))).all(axis=0)
         self.p = np.full(len(x), 1.0 / len(x)) if w is None else w / w.sum()
         self.cloud, self.there = x[:, ~self.shuffled].astype(np.float64), self.seen[:, ~self.shuffled]
@@ -61,10 +68,10 @@ class Likeness:
             rows = model.set_params(random_state=int(rng.integers(2**31))).sample(len(self.x))[0]
             return np.where(self.seen, rng.permuted(np.asarray(rows, dtype=np.float64), axis=0), np.nan)
         y = np.empty(self.x.shape)
-        for j in np.flatnonzero(self.shuffled):
-            mine = np.flatnonzero(self.seen[:, j])
-            share = None if self.w is None else self.p[mine] / self.p[mine].sum()
-            y[mine, j] = self.x[rng.choice(mine, len(mine), replace=share is not None, p=share), j]
+        for columns, codes in self.categories:
+            rows = np.flatnonzero(codes >= 0)
+            share = None if self.w is None else self.p[rows] / self.p[rows].sum()
+            y[rows[:, None], columns] = self.x[rng.choice(rows, len(rows), share is not None, share)[:, None], columns]
         if not self.shuffled.all():
             y[:, ~self.shuffled] = self._rows(kind, rng)
         y[:, self.whole] = np.round(y[:, self.whole])
@@ -129,26 +136,28 @@ def one_mode(v: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0.0], np.cumsum(found) / found.sum()]), edges
 
 
-def structure(q: Question, k: int) -> float:
-    """By how many standard deviations the data gain more from k parts than data without groups do."""
+def structure(q: Question, k: int) -> dict[str, float]:
+    """By how many standard deviations the data gain more from k parts than data without groups do, kind by kind.
+
+    The first kind that gains nearly as much is the last that is asked.
+    """
     x, w = q.rows(LIKENESS_ROWS)
     k = min(k, len(x) // 2)
     if not (isinstance(q.model, PerColumn) and q.model.per_column()):
         x = x[:, ~np.isnan(x).all(axis=0)]
     like, own = Likeness(q, x, w), gain(q, x, w, k)
-    least = np.inf
+    out: dict[str, float] = {}
     for kind in like.kinds:
         gains: list[float] = []
         while len(gains) < LIKENESSES:
             gains.append(gain(q, like.draw(kind, generator(q.seed, kind, len(gains))), w, k))
             if len(gains) >= FIRST_LIKENESSES:
-                excess = (own - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9)
-                if not 0 < excess < SURE_EXCESS:
+                out[kind] = float((own - np.mean(gains)) / max(float(np.std(gains, ddof=1)), 1e-9))
+                if not 0 < out[kind] < SURE_EXCESS:
                     break
-        least = min(least, float(excess))
-        if least < CLEAR_EXCESS:
+        if out[kind] < CLEAR_EXCESS:
             break
-    return least
+    return out
 
 
 def gain(q: Question, x: np.ndarray, w: np.ndarray | None, k: int) -> float:
@@ -162,8 +171,13 @@ def quick(q: Question, x: np.ndarray, w: np.ndarray | None, ks: list[int]) -> tu
     """Models and fits of some rows, from one start each."""
     once = {"n_init": 1} if "n_init" in q.model.get_params(deep=False) else {}
     models = [q.sized(k).set_params(**q.free, **once) for k in ks]
-    with config(runner="serial" if get_config().runner == "serial" else "threads"):  # too few rows to send about
+    with here():
         return models, fit_together(models, x, [w] * len(ks), [q.seed] * len(ks))
+
+
+def here() -> Any:
+    """Fits in this process: there are too few rows to send about."""
+    return config(runner="serial" if get_config().runner == "serial" else "threads")
 
 
 def log_losses(models: list[Any], fits: list[Any], x: np.ndarray, w: np.ndarray | None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +13,10 @@ from sklearn.base import clone
 from unmix.engine.draws import generator
 from unmix.engine.sources import as_source
 from unmix.model.capabilities import Geometry
+from unmix.selection.columns import few
 
 DENSE_CELLS = 1 << 26  # that may be held as dense rows
 LIKENESS_ROWS = 2000  # of data and of its structureless likenesses, where the two are compared
-KINDS_LIMIT = 10  # up to this many different whole numbers are kinds rather than amounts
 
 
 @dataclass
@@ -31,8 +31,18 @@ class Question:
     seed: int
     folds: int
     references: int
-    models: list[Any]
-    fits: list[Any]
+    known: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # model and fit, by k
+    told: dict[Any, np.ndarray] = field(default_factory=dict)  # evidence, by model
+
+    @property
+    def models(self) -> list[Any]:
+        """The fitted models, by k."""
+        return [self.known[k][0] for k in self.ks]
+
+    @property
+    def fits(self) -> list[Any]:
+        """Their fits."""
+        return [self.known[k][1] for k in self.ks]
 
     @property
     def weight(self) -> np.ndarray:
@@ -83,25 +93,20 @@ class Question:
 
     @cached_property
     def clouds(self) -> bool:
-        """Whether its clusters may be seen as Gaussians: no column holds kinds."""
-        return self.rowwise and not few(self.rows(LIKENESS_ROWS)[0]).any()
+        """Whether its clusters may be seen as Gaussians: some column holds amounts."""
+        return self.rowwise and not few(self.rows(LIKENESS_ROWS)[0]).all()
 
-    @cached_property
+    @property
     def evidence(self) -> np.ndarray:
         """Log-likelihood of all rows and, of mixtures, the entropy of their memberships, for each k."""
-        out = np.zeros((len(self.ks), 2))
-        for i, m in enumerate(self.models):
-            at = 0
-            for e in m.stream("evidence", self.source):
+        return np.array([self._evidence_of(m) for m in self.models])
+
+    def _evidence_of(self, model: Any) -> np.ndarray:
+        if model not in self.told:
+            out, at = np.zeros(2), 0
+            for e in model.stream("evidence", self.source):
                 e = np.asarray(e, dtype=np.float64)
-                out[i, : e.shape[1]] += self.weight[at : at + len(e)] @ e
+                out[: e.shape[1]] += self.weight[at : at + len(e)] @ e
                 at += len(e)
-        return out
-
-
-def few(x: np.ndarray) -> np.ndarray:
-    """Which columns hold few different whole numbers."""
-    whole = (np.isnan(x) | (x == np.round(x))).all(axis=0)
-    return np.array(
-        [bool(v) and 1 < len(np.unique(c[~np.isnan(c)])) <= KINDS_LIMIT for v, c in zip(whole, x.T, strict=True)]
-    )
+            self.told[model] = out
+        return self.told[model]

@@ -37,7 +37,7 @@ from unmix.engine.trace import Fit
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.dirichlet import expected_log, learn_alpha, learn_eta
 from unmix.model import Model
-from unmix.model.capabilities import Completes
+from unmix.model.capabilities import Completes, Components
 from unmix.model.peer import Peer
 from unmix.topic._documents import PSEUDO_COUNT_FLOOR, counts, halves
 from unmix.topic._warm import Warm
@@ -73,7 +73,7 @@ def numbers(given: Any) -> np.ndarray:
         return np.empty(0)
 
 
-class LatentDirichletAllocation(Completes, Model):
+class LatentDirichletAllocation(Completes, Components, Model):
     """Topics of documents: latent Dirichlet allocation by variational Bayes, in batch or online.
 
     X holds counts, and the priors are counts as well: so the scale of X matters, and that of `sample_weight`.
@@ -149,6 +149,8 @@ class LatentDirichletAllocation(Completes, Model):
 
     sparse: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
+    columns_as: ClassVar[str] = "given"
     stateful: ClassVar[bool] = True
     power: ClassVar[int] = 0  # every block sees to the size of its counts
     weighed_against: ClassVar[str] = "the priors"

@@ -102,6 +102,19 @@ def offender(column: Any, label: str | int, start: int, where: str = "") -> Valu
     return not_a_number(None, start, label, f"{where} (type {column.type})")
 
 
+def is_frame(x: Any) -> bool:
+    """Whether x is a data frame, lazy or not, an Arrow table or stream: something with typed columns, and dense."""
+    package = type(x).__module__.partition(".")[0]
+    if package in ("numpy", "builtins", "scipy", "unmix", "dask", "dask_expr") or getattr(x, "ndim", 2) == 1:
+        return False
+    if package == "pandas":
+        return not any(type(t).__name__ == "SparseDtype" for t in x.dtypes)
+    import narwhals as nw
+
+    frame = nw.from_native(x, pass_through=True)
+    return isinstance(frame, (nw.DataFrame, nw.LazyFrame)) or hasattr(x, "__arrow_c_stream__")
+
+
 def frame_source(x: Any, columns: Columns | None) -> Source | None:
     """The source for a data frame or an Arrow stream; None when x is neither."""
     package = type(x).__module__.partition(".")[0]

@@ -49,6 +49,8 @@ class Source:
         Whether the data are in memory already.
     sequential : bool
         Whether every read begins at the first row, so that only passes in order are cheap.
+    recipe : Recipe or None
+        How columns of a table became these numbers (`unmix.table`); None where they were numbers.
     """
 
     kind: str = "rows"
@@ -61,6 +63,7 @@ class Source:
     files: Sequence[str] = ()
     in_memory: bool = False
     sequential: bool = False
+    recipe: Any = None
 
     @property
     def nbytes(self) -> int | None:
@@ -95,8 +98,7 @@ class Source:
     def whole(self, budget: float | None = None) -> Any:
         """The whole matrix in memory, once it is known to fit into `budget` bytes."""
         self.check_budget(budget)
-        edges = [*range(0, self.n, self._step()), self.n]
-        bounds = list(pairwise(edges))
+        bounds = list(pairwise([*range(0, self.n, self._step()), self.n]))
         return self._assemble((read() for read in self.batches(bounds)), self.n)
 
     def check_budget(self, budget: float | None) -> None:
@@ -372,9 +374,9 @@ def not_a_number(value: Any, row: int, column: str | int, where: str = "") -> Va
     """The error for text (or a date, or a list) where a number is needed."""
     name = f"column {column!r}" if isinstance(column, str) else f"column {column}"
     return ValueError(
-        f"{name}{where} holds {value!r} in row {row} (counted from 0), which is not a number. Drop the column or "
-        "encode it as numbers (one-hot, ordinal, dates as days), or choose the numeric ones with columns=[…]; "
-        "a cell without a value must be empty, null or NaN"
+        f"{name}{where} holds {value!r} in row {row} (counted from 0), which is not a number. unmix.Table(X) "
+        "takes tables with text, categories and dates, unmix.as_source(X, columns=[…]) the columns that are numbers; a "
+        "cell without a value must be empty, null or NaN"
     )
 
 

@@ -61,6 +61,14 @@ KJ = Annotated[np.ndarray, Array("k j")]  # of statistics
 K = Annotated[np.ndarray, Array("k")]
 
 
+class MisfitError(ValueError):
+    """A cell that a family cannot have made: which of the family's columns, and what is wrong."""
+
+    def __init__(self, column: int, what: str) -> None:
+        super().__init__(f"column {column} (of those of the family) {what}")
+        self.column, self.what = int(column), what
+
+
 class Family:
     """Base of all families: a subclass needs `log_density`, `stats` and `update`, and `sample` to be sampled.
 
@@ -162,7 +170,7 @@ class Family:
         name = type(self).__name__
         if seen is not None and not self.missing:
             i, j = np.argwhere(seen == 0)[0]
-            raise ValueError(f"row {i}, column {j} of a block is missing, and the family {name} needs every cell")
+            raise MisfitError(j, f"has a missing cell in row {i} of a block, and the family {name} needs every cell")
         bad = ~np.asarray(self.allowed(x.data if sp.issparse(x) else x))
         if not bad.any():
             return
@@ -171,9 +179,10 @@ class Family:
         bad = bad if seen is None else bad & (seen > 0)
         if bad.any():
             i, j = np.argwhere(bad)[0]
-            raise ValueError(
-                f"column {j} (of those of the family) holds {x[i, j]:.6g}, but the family {name} needs {self.needs}: "
-                "take another family for it, or NaN for what was not observed"
+            raise MisfitError(
+                j,
+                f"holds {x[i, j]:.6g}, but the family {name} needs {self.needs}: take another family for it, or NaN "
+                "for what was not observed",
             )
 
     def features(self, x: Any, w: np.ndarray, seen: np.ndarray | None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.maths.arrays import Array
-from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, possible, ratio, sums
+from unmix.mixture.families.base import PROBABILITY_FLOOR, ROUNDING, Family, MisfitError, possible, ratio, sums
 
 LEVELS_LIMIT = 1e6  # of a column: more are numbers, not levels
 
@@ -56,9 +56,10 @@ class Categorical(Family):
         n, d = x.shape
         if x.size and x.max() >= L:
             i, j = np.argwhere(x >= L)[0]
-            raise ValueError(
-                f"column {j} (of those of the family) holds level {x[i, j]:.0f}, but only {L} levels are known: "
-                f"give Categorical(levels={int(x.max()) + 1})"
+            raise MisfitError(
+                j,
+                f"holds level {x[i, j]:.0f}, but only {L} levels are known: "
+                f"give Categorical(levels={int(x.max()) + 1})",
             )
         index = x.astype(np.int32) + L * np.arange(d, dtype=np.int32)
         if seen is None:

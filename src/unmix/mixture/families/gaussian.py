@@ -25,6 +25,15 @@ class Normals(NamedTuple):
 class Gaussian(Family):
     """p(x) = Π_j N(x_j | μ_j, σ²_j): no correlations (for those see GaussianMixture).
 
+    Parameters
+    ----------
+    floor : float, default=1e-9
+        The smallest variance, as a share of the column's. `Mixture` takes 1e-3 for columns of a table: a few cells that
+        happen to be equal are then no reason for a component of their own.
+    rounding : float, default=0
+        What the numbers were rounded to: variances are at least rounding² / 12, that of what rounding took away.
+        `Mixture` takes 1 for the whole numbers of a table.
+
     Examples
     --------
     >>> import numpy as np
@@ -42,6 +51,13 @@ class Gaussian(Family):
     shared: ClassVar[tuple[str, ...] | None] = ("shift", "floor")
     sparse: ClassVar[bool] = True
 
+    floor: float = VARIANCE_FLOOR  # of families that derive from it
+    rounding: float = 0.0
+
+    def __init__(self, floor: float = VARIANCE_FLOOR, rounding: float = 0.0) -> None:
+        self.floor = floor
+        self.rounding = rounding
+
     def _frame(self, x: Any, w: np.ndarray, seen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Origin, zero where the means are within a standard deviation of it, and smallest variances."""
         n = np.maximum(np.full(x.shape[1], w.sum()) if seen is None else w @ seen, DIVISOR_FLOOR)
@@ -52,7 +68,7 @@ class Gaussian(Family):
         mean, square = np.asarray(w @ gap).ravel() / n, np.asarray(w @ (gap * gap)).ravel() / n
         variance = square - mean**2
         variance = np.where(variance > 1e-14 * (square + shift**2), variance, square + shift**2)  # less is rounding
-        return shift, np.where(variance > 0, VARIANCE_FLOOR * variance, VARIANCE_FLOOR)
+        return shift, np.maximum(np.where(variance > 0, self.floor * variance, self.floor), self.rounding**2 / 12)
 
     def _centred(self, P: Any, x: Any, seen: np.ndarray | None) -> Any:
         if sp.issparse(x) or not P.shift.any():
@@ -109,7 +125,7 @@ class Gaussian(Family):
     def notes(self, P: Any) -> list[str]:
         """Components without width."""
         low = np.flatnonzero((P.variances <= P.floor).any(axis=1)).tolist()
-        if not low:
+        if not low or self.floor > VARIANCE_FLOOR:  # a floor that somebody chose is no collapse
             return []
         return [f"components {low} have a variance at its floor, 1e-9 of the column's: try fewer components"]
 

@@ -1,0 +1,1 @@
+"""One command, one file. Heavy imports happen inside the commands: `unmix --help` answers at once."""
