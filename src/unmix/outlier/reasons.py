@@ -19,7 +19,15 @@ WORTH_TELLING = 2.0  # spreads from what is usual
 
 
 class Reason(NamedTuple):
-    """A cell that makes its row odd: what it holds, and what would be usual given the other cells of the row."""
+    """A cell that makes its row odd: what it holds, and what would be usual given the other cells of the row.
+
+    Examples
+    --------
+    >>> from unmix.outlier import Reason
+    >>> why = Reason(row=17, column=0, name="alcohol", value=1.4, usual=13.6, spread=0.33, score=-37.0)
+    >>> f"{why.name} is {why.value}, usual are {why.usual} ± {why.spread}"
+    'alcohol is 1.4, usual are 13.6 ± 0.33'
+    """
 
     row: int
     column: int
