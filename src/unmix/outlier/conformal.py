@@ -101,7 +101,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
     `fit_predict` judges the training rows by models that have not seen them, `predict` takes every row for a new one:
     on the training rows the two may differ. With `control="row"` a share alpha of the training rows is always found,
     outliers or not. With `control="fdr"` a training row is found where it lies further out than the other scores let
-    expect, so in pure noise hardly ever: in at most 5 of 100 draws of Gaussian, uniform, lognormal, integer and
+    expect, so in pure noise hardly ever: in at most 3 of 100 draws of Gaussian, uniform, lognormal, integer and
     Student's t columns (5 degrees of freedom) was anything found. That is measured, not proved: the tail of the
     ordinary scores must be smooth, outliers must be few beside it (about a tenth of the rows), and those not far beyond
     it are missed.

@@ -24,9 +24,9 @@ class Reason(NamedTuple):
     Examples
     --------
     >>> from unmix.outlier import Reason
-    >>> reason = Reason(row=7, column=1, name="age", value=190.0, usual=52.0, spread=9.0, score=15.3)
-    >>> f"{reason.name} is {reason.value:g}, {reason.usual:g} ± {reason.spread:g} would be usual"
-    'age is 190, 52 ± 9 would be usual'
+    >>> why = Reason(row=17, column=0, name="alcohol", value=1.4, usual=13.6, spread=0.33, score=-37.0)
+    >>> f"{why.name} is {why.value}, usual are {why.usual} ± {why.spread}"
+    'alcohol is 1.4, usual are 13.6 ± 0.33'
     """
 
     row: int
