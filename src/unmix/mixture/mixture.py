@@ -90,8 +90,6 @@ class Mixture(PerColumn, BaseMixture):
         π.
     parameters_ : dict of str to ndarray, or list of dict
         Parameters by name, components first; for columns of different kinds a dict for each.
-    levels_ : dict of str to tuple of str
-        What the levels of each category are called, in the order of its probabilities.
     means_ : ndarray of shape (K, d)
         Mean row of each component, where the families have means.
     lower_bound_ : float

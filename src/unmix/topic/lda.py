@@ -132,8 +132,6 @@ class LatentDirichletAllocation(Completes, Components, Model):
         Perplexity of the training documents by the bound.
     n_batch_iter_ : int
         The number of the next step: 1 and one for each time that λ was updated, after a pass or after a batch.
-    random_state_ : RandomState
-        The generator that `random_state` stands for.
 
     Examples
     --------
