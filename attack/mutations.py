@@ -133,3 +133,14 @@ KINDS: dict[str, Callable[[bytes, np.random.Generator], bytes]] = {
     f.__name__: f for f in (bits, cut, splice, directory, members, header, array, text)
 }
 WEIGHTS = np.array([1, 1, 1, 1, 1, 2, 4, 5]) / 16
+
+
+def wrong_values(entries: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """The entries of a file once for each value of its text but those of traces, with a wrong one in its place."""
+    ways = [w for w in nodes(json.loads(entries["content.json"])) if "trace_" not in w and "stages_" not in w]
+    for i, way in enumerate(ways):
+        content = owner = json.loads(entries["content.json"])
+        for key in way[:-1]:
+            owner = owner[key]
+        owner[way[-1]] = WRONG[i % len(WRONG)]
+        yield entries | {"content.json": json.dumps(content).encode()}

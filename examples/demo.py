@@ -42,4 +42,4 @@ agreement = adjusted_rand_score(iris.target, labels)
 console.print(
     f"\nagreement with the botanist: [bold]{agreement:.2f}[/bold]  (adjusted Rand index: 1 is perfect, 0 chance)"
 )
-console.print("next:  unmix models   unmix fit --help   README.md\n")
+console.print("next:  unmix info table.csv   unmix --help   README.md\n")

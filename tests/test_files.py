@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import unmix
 from attack.harness import spoken
-from attack.mutations import WRONG, nodes, text
+from attack.mutations import nodes, text, wrong_values
 from attack.wrong_arrays import HEADS, entries_of, npy, variants, zipped
 from unmix.engine import tree
 from unmix.engine.described import fields
@@ -117,13 +117,8 @@ def test_every_attribute_that_is_not_optional_is_there(saved):
 def test_other_numbers_in_the_text(saved):
     X, data, path = saved
     entries = entries_of(data)
-    ways = [w for w in nodes(json.loads(entries["content.json"])) if "trace_" not in w and "stages_" not in w]
-    for i, way in enumerate(ways):
-        content = owner = json.loads(entries["content.json"])
-        for key in way[:-1]:
-            owner = owner[key]
-        owner[way[-1]] = WRONG[i % len(WRONG)]
-        use(zipped(entries | {"content.json": json.dumps(content).encode()}), X, path)
+    for forged in wrong_values(entries):
+        use(zipped(forged), X, path)
     for seed in range(40):
         use(text(data, np.random.default_rng(seed)), X, path)
 
