@@ -34,6 +34,7 @@ from unmix.linear._em import CellEM
 from unmix.linear._newton import Newton, best_loadings, factor, first_noise, infer, profile
 from unmix.linear._rotations import rotate
 from unmix.linear._stage import Way
+from unmix.maths import latent
 from unmix.maths.arrays import Array
 from unmix.maths.latent import CellLoadings, Loadings
 from unmix.model import Model
@@ -248,6 +249,15 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     def log_density(self, U: Loadings, b: Block) -> np.ndarray:
         """The log-density of each row's observed cells."""
         return infer(U, b)[1]
+
+    def conditional(self, U: Loadings, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """What the factors expect of missing cells, and how sure they are."""
+        mean, variance = latent.conditional(U, b.x, b.observed)
+        return mean, np.sqrt(variance)
+
+    def drawn(self, U: Loadings, b: Block) -> np.ndarray:
+        """Factors drawn given the observed cells, then noise."""
+        return latent.drawn(U, b.x, b.observed, self.given.generator(b))
 
     def decode(self, U: Loadings, z: np.ndarray) -> np.ndarray:
         """Rows that the factors stand for: z times the loadings, plus the mean."""

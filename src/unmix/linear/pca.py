@@ -289,6 +289,16 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
         constant = d * np.log(2 * np.pi) + np.log(values).sum() + (d - k) * np.log(noise)
         return (-0.5 * (inside + outside + constant)).astype(b.x.dtype)  # type: ignore[no-any-return]
 
+    def conditional(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """What the Gaussian expects of missing cells, and how sure it is."""
+        mean, variance = latent.conditional(gaussian(self._of(U).axes(U), self._bessel), b.x, b.observed)
+        return mean, np.sqrt(variance)
+
+    def drawn(self, U: Any, b: Block) -> np.ndarray:
+        """Missing cells drawn from the Gaussian given the observed ones."""
+        G = gaussian(self._of(U).axes(U), self._bessel)
+        return latent.drawn(G, b.x, b.observed, self.given.generator(b))
+
     @property
     def _bessel(self) -> float:
         """n/(n − 1), n the rows that the data stand for."""

@@ -14,6 +14,7 @@ computed once for each.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -125,6 +126,66 @@ def leave_one_out(
         expected[np.ix_(rows, seen)] = mean
         deviation[np.ix_(rows, seen)] = np.sqrt((r * (variance + (centre - mean) ** 2)).sum(axis=0))
     return expected, deviation
+
+
+class Hidden(NamedTuple):
+    """Rows of one pattern: which rows and cells, responsibilities (K, n), means (K, n, h), covariances (K, h, h)."""
+
+    rows: np.ndarray
+    cells: np.ndarray
+    shares: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+
+def hidden(
+    x: np.ndarray, observed: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray
+) -> Iterator[Hidden]:
+    """What the observed cells of rows say of the others, a mixture of Gaussians, pattern by pattern.
+
+    Covariances are (K, d, d), or variances (K, d).
+    """
+    for rows, seen in patterns(observed):
+        gone = np.flatnonzero(~seen)
+        if not len(gone):
+            continue
+        K, n, h = len(weights), len(rows), len(gone)
+        v = x[np.ix_(rows, seen)].astype(np.float64)
+        log_z, centre, C = np.empty((K, n)), np.empty((K, n, h)), np.zeros((K, h, h))
+        for k, (pi, mu, S) in enumerate(zip(weights, means, covariances, strict=True)):
+            S = np.diag(S) if S.ndim == 1 else S
+            P = inverse(S[np.ix_(seen, seen)]) if seen.any() else np.zeros((0, 0))
+            away, slope = v - mu[seen], P @ S[np.ix_(seen, gone)]
+            size = np.linalg.slogdet(P)[1] if seen.any() else 0.0
+            log_z[k] = np.log(max(pi, 1e-300)) + 0.5 * (size - np.einsum("ij,ij->i", away @ P, away))
+            centre[k] = mu[gone] + away @ slope
+            C[k] = S[np.ix_(gone, gone)] - S[np.ix_(gone, seen)] @ slope
+        yield Hidden(rows, gone, np.exp(log_z - logsumexp(log_z, axis=0)), centre, C)
+
+
+def conditional(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[x | x_o] and Var[x | x_o] of every cell, in float64; observed cells are themselves, without variance."""
+    mean, variance = x.astype(np.float64), np.zeros(x.shape)
+    for part in hidden(x, observed, *mixture):
+        at = np.ix_(part.rows, part.cells)
+        mean[at] = np.einsum("kn,knh->nh", part.shares, part.means)
+        own = np.maximum(np.diagonal(part.covariances, axis1=1, axis2=2), 0.0)
+        apart = (part.means - mean[at]) ** 2 + own[:, None, :]
+        variance[at] = np.einsum("kn,knh->nh", part.shares, apart)
+    return mean, variance
+
+
+def drawn(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows whose missing cells are drawn, jointly, given the observed ones, in float64."""
+    out = x.astype(np.float64)
+    for part in hidden(x, observed, *mixture):
+        which = (rng.random(len(part.rows)) > np.cumsum(part.shares, axis=0)[:-1]).sum(axis=0)
+        values, axes = np.linalg.eigh(part.covariances)
+        root = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        noise = rng.standard_normal((len(part.rows), len(part.cells)))
+        own = part.means[which, np.arange(len(part.rows))]
+        out[np.ix_(part.rows, part.cells)] = own + np.einsum("nij,nj->ni", root[which], noise)
+    return out
 
 
 def inverse(C: np.ndarray) -> np.ndarray:

@@ -110,6 +110,35 @@ def infer(U: Loadings, x: Any, observed: np.ndarray | None) -> tuple[np.ndarray,
     return np.concatenate([p.mean.T for p in found]), np.concatenate([p.loss for p in found])
 
 
+def conditional(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[x | x_o] and Var[x | x_o] of every cell, in float64; observed cells are themselves, without variance."""
+    x = dense(x)
+    W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
+    mean, variance = x.astype(np.float64), np.zeros(x.shape)
+    for c in chunks(len(x), len(W)):
+        seen = observed[c]
+        p = posterior(U, x[c], seen)
+        mean[c] = np.where(seen, mean[c], U.mean + p.mean.T @ W)
+        spread = np.tile(noise, (len(seen), 1))
+        for h in np.broadcast_to(p.half, (*p.half.shape[:2], len(seen))):
+            spread += (h.T @ W) ** 2
+        variance[c] = np.where(seen, 0.0, spread)
+    return mean, variance
+
+
+def drawn(U: Loadings, x: Any, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows whose missing cells are drawn, jointly, given the observed ones, in float64."""
+    x = dense(x)
+    W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
+    out = x.astype(np.float64)
+    for c in chunks(len(x), len(W)):
+        p = posterior(U, x[c], observed[c])
+        z = p.mean + np.einsum("pan,pn->an", p.half, rng.standard_normal(p.mean.shape))
+        new = U.mean + z.T @ W + rng.standard_normal(out[c].shape) * np.sqrt(noise)
+        out[c] = np.where(observed[c], out[c], new)
+    return out
+
+
 def expect(U: Loadings, x: Any, w: np.ndarray | None, observed: np.ndarray | None) -> tuple[Cells, float]:
     """The statistics A, B, C, N about the origin U.shift, and −log p of the observed cells."""
     x = dense(x)

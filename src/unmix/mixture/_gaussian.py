@@ -18,6 +18,7 @@ from unmix.engine.sample import centre_of
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
+from unmix.maths import gaussian
 from unmix.maths.arrays import Array
 from unmix.mixture._base import BaseMixture
 from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free, shape_of
@@ -174,6 +175,19 @@ class GaussianBase(BaseMixture):
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
         """The mean row of each mixture of responsibilities."""
         return np.asarray(z @ U.means + U.shift * z.sum(axis=1, keepdims=True))
+
+    def _mixture(self, U: Any) -> Gaussians:
+        """The components of the parts, about the origin of X."""
+        return Gaussians.of_type(self.covariance_type, self._mixing(U), U.means + U.shift, U.covariances)
+
+    def conditional(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Missing cells by the components that the observed ones belong to."""
+        mean, variance = gaussian.conditional(b.x, b.observed, *self._mixture(U))
+        return mean, np.sqrt(variance)
+
+    def drawn(self, U: Any, b: Block) -> np.ndarray:
+        """A component drawn by the observed cells, then the missing ones by it."""
+        return gaussian.drawn(b.x, b.observed, *self._mixture(U), rng=self.given.generator(b))
 
     def n_parameters(self) -> int:
         """Free numbers of weights, means and covariances."""

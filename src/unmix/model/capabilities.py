@@ -5,7 +5,7 @@
     Density        log p(x), free parameters               `score_samples`
     Samples        draws                                   `sample`
     Completes      every other token of a row              `completions`
-    Imputes        a cell given the others of its row      `surprise`
+    Imputes        a cell given the others of its row      `impute`, `surprise`
     Reconstructs   rows rebuilt from their z               `reconstruct`
     Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
@@ -19,9 +19,13 @@ through `unmix.model.adapter`.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from unmix.engine.block import Block
@@ -185,11 +189,24 @@ class Gaussians(NamedTuple):
         return cls(np.asarray(weights, dtype=np.float64), means, C)
 
 
+class Drawing(NamedTuple):
+    """Which draw of missing cells a working copy is to make."""
+
+    seed: int
+    number: int
+
+    def generator(self, b: Block) -> np.random.Generator:
+        """The random numbers for the rows of a block."""
+        from unmix.engine.draws import generator
+
+        return generator(self.seed, "impute", self.number, b.start)
+
+
 class Imputes(Capability):
     """The fitted model says what a cell should be, given the others of its row.
 
-    Contract: `gaussians()` where rows are a mixture of Gaussians, else `surprise(x)`; `why_not()` where it depends on
-    parameters whether the model can tell.
+    Contract: `conditional(U, b)` and `drawn(U, b)`; `gaussians()` where rows are a mixture of Gaussians, else
+    `surprise(x)`; `why_not()` where it depends on parameters whether the model can tell.
     """
 
     signed: ClassVar[bool] = True  # whether `surprise` has a sign, and is in standard deviations; else in nats
@@ -201,6 +218,73 @@ class Imputes(Capability):
     def why_not(self) -> str:
         """The parameter, as `name=value`, for which this instance cannot tell; "" where it can."""
         return ""
+
+    def conditional(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """E[x | x_o] and sd[x | x_o] of every cell of a block; observed ones are themselves, with deviation 0. Pure.
+
+        `b.observed` is never None here.
+        """
+        raise NotImplementedError
+
+    def drawn(self, U: Any, b: Block) -> np.ndarray:
+        """The rows of a block, their missing cells drawn jointly given the observed ones. Pure.
+
+        Random numbers come from `self.given.generator(b)`; `b.observed` is never None here.
+        """
+        raise NotImplementedError
+
+    def impute(
+        self: Any, X: Any, *, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
+    ) -> Any:
+        """Return the rows with their missing cells filled; observed cells stay as they are.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns; NaN is a missing cell.
+        return_std : bool, default=False
+            Whether to return the standard deviation of each cell given the observed ones of its row, too.
+        n_draws : int, optional
+            As many fillings drawn from the distribution of a row's missing cells, jointly, given its observed ones;
+            by default the one of conditional means. The parameters of the model are taken for known.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+            The filled rows; with `n_draws` an array of shape (n_draws, n, d).
+        std : ndarray of shape (n, d)
+            With `return_std`: the standard deviations, 0 where a cell was observed.
+        """
+        check_is_fitted(self)
+        if reason := self.why_not():
+            raise ValueError(f"{type(self).__name__}({reason}) cannot say what a missing cell should be")
+        if n_draws is None:
+            mean, deviation = self.rows("fill", X)
+            return (mean, deviation) if return_std else mean
+        if return_std:
+            raise ValueError("return_std=True with n_draws: draws show their spread themselves; ask for one of the two")
+        if not isinstance(n_draws, Integral) or isinstance(n_draws, bool) or n_draws < 1:
+            raise ValueError(f"n_draws={n_draws!r}: give a whole number of at least 1")
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return np.stack([self.rows("fill", X, Drawing(seed, i)) for i in range(n_draws)])
+
+    def fill(self: Any, U: Any, b: Block) -> Any:
+        """`conditional` or, in a working copy that was told which, `drawn`, of any block, in its precision. Pure."""
+        draw = isinstance(self.given, Drawing)
+        if sp.issparse(b.x):
+            raise TypeError(
+                "Sparse data was passed for X, but the cells that it does not hold are zeros, not missing: there is "
+                "nothing to impute. Use '.toarray()' and NaN for what was not observed."
+            )
+        if b.observed is None:
+            return b.x if draw else (b.x, np.zeros_like(b.x))
+        if draw:
+            return np.where(b.observed, b.x, self.drawn(U, b)).astype(b.x.dtype, copy=False)
+        mean, deviation = self.conditional(U, b)
+        mean, deviation = np.where(b.observed, b.x, mean), np.where(b.observed, 0.0, deviation)
+        return mean.astype(b.x.dtype, copy=False), deviation.astype(b.x.dtype, copy=False)
 
     def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """E[x_j | rest] and sd[x_j | rest] of each observed cell of dense rows, NaN for others; where it is signed."""

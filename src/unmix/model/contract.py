@@ -48,7 +48,7 @@ class Contract(Stage):
     verbose_interval: int = 1  # for every so many steps
     warm_start: bool = False  # a fit goes on from the last one
 
-    given: Any = None  # in a working copy: what a fit begins with, where its caller gave that beside the parameters
+    given: Any = None  # in a working copy: what its caller gave beside the parameters, as what a fit begins with
 
     _shape: Shape  # of the data, in a working copy and after a fit
 

@@ -344,17 +344,19 @@ class Model(
         self._validate_params()
         self.at(shape).check(shape)
 
-    def rows(self, method: str, X: Any) -> Any:
+    def rows(self, method: str, X: Any, given: Any = None) -> Any:
         """A method of the contract, as "encode" or "assign", on every block of X at the fitted parts, as one array."""
-        return concatenate(list(self.stream(method, X)))
+        return concatenate(list(self.stream(method, X, given)))
 
-    def stream(self, method: str, X: Any) -> Iterator[Any]:
-        """The same block by block, in order: X is never held in memory."""
+    def stream(self, method: str, X: Any, given: Any = None) -> Iterator[Any]:
+        """The same block by block, in order, X never held in memory. The method finds `given` on the working copy."""
         check_is_fitted(self)
         source, _, shape = self._open(X, None, reset=False)
+        worker = self.for_new_rows()
+        worker.given = given
         work = runner(source, None, Rules.of(self, source), get_config())
         try:
-            yield from work.apply(self.for_new_rows(), self._parts_, method, self._runs(shape))
+            yield from work.apply(worker, self._parts_, method, self._runs(shape))
         finally:
             work.close()
 
