@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
+from scipy.io import loadmat
 
 import unmix
 
@@ -25,6 +27,7 @@ STYLE = {
     "font.size": 10,
     "svg.hashsalt": "unmix",
 }
+ESCALATOR = {"random_state": 0}  # how the page on backgrounds fits its film
 COLOURS = np.array(["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#333333", "#ee9944", "#99bbaa"])
 
 
@@ -192,11 +195,85 @@ def ellipses(ax, model):
             ax.add_patch(Ellipse(mean, *4 * np.sqrt(value[::-1]), angle=turn, fill=False, lw=1.2))
 
 
+# ---------------------------------------------------------------- Denoise pictures
+
+
+def pixels(ax, image, title, low=0, high=255, colours="gray"):
+    ax.imshow(image, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
+    ax.set(xticks=[], yticks=[], title=title)
+    ax.spines[:].set_visible(False)
+
+
+def denoising(ns):
+    fig, axes = figure(9.6, 5.0, 2, 3)
+    (a, b, c), (d, e, f) = axes
+    best = ns["ks"][int(np.argmax(ns["projected"]))]
+    shown = [
+        (a, ns["noisy"], "noisy"),
+        (b, ns["by_projection"](best), f"PCA, k = {best}"),
+        (c, ns["clean"], f"ProbabilisticPCA, k = {ns['model'].n_components_}"),
+    ]
+    for ax, image, title in shown:
+        pixels(ax, image, f"{title}: {ns['psnr'](image):.1f} dB")
+    pixels(d, ns["truth"], "before the noise came")
+    model = ns["model"]
+    tiles = model.components_[:16].reshape(4, 4, 8, 8)
+    tiles = np.pad(tiles / np.abs(tiles).max(axis=(2, 3), keepdims=True), ((0, 0), (0, 0), (0, 1), (0, 1)))
+    pixels(e, tiles.transpose(0, 2, 1, 3).reshape(36, 36)[:-1, :-1], "components", -1, 1, "RdBu")
+    for name, values, colour in (("shrunk", ns["shrunk"], COLOURS[0]), ("projected", ns["projected"], COLOURS[1])):
+        f.plot(ns["ks"], values, "o-", color=colour, ms=4, label=name)
+    f.set(xlabel="components", ylabel="dB")
+    f.legend(frameon=False)
+    return fig
+
+
+# ---------------------------------------------------------------- Part moving things from a still background
+
+
+def background(ns):
+    fig, axes = figure(9.6, 5.6, 3, 4)
+    for row, t in zip(axes, (10, 40, 75), strict=True):
+        pixels(row[0], ns["film"][t], "film")
+        pixels(row[1], ns["ghosts"][t], "PCA")
+        pixels(row[2], ns["background"][t], "RobustPCA: background")
+        pixels(row[3], ns["moving"][t], "RobustPCA: moving", -150, 150, "RdBu_r")
+        row[0].set_ylabel(f"frame {t}")
+    for ax in axes[1:].ravel():
+        ax.set_title("")
+    return fig
+
+
+def escalator(ns):
+    """Frames of a film that is not part of the project."""
+    path = Path(os.environ.get("UNMIX_DATA", HERE.parents[1] / "shared" / "data")) / "escalator-video"
+    if not path.is_dir():
+        fig, ax = figure(9.6, 1.2)
+        ax.set_axis_off()
+        ax.text(
+            0.5, 0.5, "(the film is not beside these pages: set UNMIX_DATA to its folder)", ha="center", va="center"
+        )
+        return fig
+    film = loadmat(path / "escalator_data.mat")["X"].astype(np.float32)
+    model = unmix.RobustPCA(**ESCALATOR).fit(film)
+    fig, axes = figure(9.6, 6.6, 3, 3)
+    for row, t in zip(axes, (30, 90, 170), strict=True):
+        frame, still, moving = (x[:, t].reshape(160, 130).T for x in (film, model.low_rank_, model.sparse_))
+        pixels(row[0], frame, "film")
+        pixels(row[1], still, "background")
+        pixels(row[2], moving, "moving", -120, 120, "RdBu_r")
+        row[0].set_ylabel(f"frame {t}")
+    for ax in axes[1:].ravel():
+        ax.set_title("")
+    return fig
+
+
 PAGES = {
     "how_many": (seven, noise, nested),
     "how_sure": (silhouette, stability),
     "outliers": (outliers,),
     "clustering": (clustering,),
+    "denoising": (denoising,),
+    "background": (background, escalator),
 }
 
 

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 # The one list of models: name → module. A model is imported when it is first used.
 _MODELS = {
     "PCA": "unmix.linear.pca",
+    "ProbabilisticPCA": "unmix.linear.probabilistic_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
     "KMeans": "unmix.cluster.kmeans",
@@ -56,6 +57,7 @@ __all__ = [
     "Mixture",
     "Model",
     "OutlierDetector",
+    "ProbabilisticPCA",
     "RobustPCA",
     "Select",
     "Selection",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
+    from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA
     from unmix.mixture.bayesian import BayesianGaussianMixture
     from unmix.mixture.gaussian import GaussianMixture

@@ -2,6 +2,7 @@
 
 from unmix.linear.factor_analysis import FactorAnalysis
 from unmix.linear.pca import PCA
+from unmix.linear.probabilistic_pca import ProbabilisticPCA
 from unmix.linear.robust_pca import RobustPCA
 
-__all__ = ["PCA", "FactorAnalysis", "RobustPCA"]
+__all__ = ["PCA", "FactorAnalysis", "ProbabilisticPCA", "RobustPCA"]

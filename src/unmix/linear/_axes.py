@@ -12,6 +12,29 @@ from unmix.engine.sample import centre_of
 from unmix.maths import latent
 from unmix.maths.arrays import Array
 from unmix.maths.latent import Loadings
+from unmix.maths.moments import Moments
+from unmix.maths.spectra import rest
+
+
+class Noise(NamedTuple):
+    """What is left to σ²: the directions that the axes leave out, of those that the rows can vary in.
+
+    For a model of maximum likelihood it is all of them, and at least one.
+    """
+
+    likelihood: bool = False
+
+    def variance(self, total: float, values: np.ndarray, n: float, d: int) -> float:
+        """σ², from the total variance and those along the axes."""
+        return rest(total, values, d if self.likelihood else n, d)
+
+    def precision(self, dtype: Any) -> float | None:
+        """The precision of the rows, which says whether a direction varies, where one must be left."""
+        return float(np.finfo(dtype).eps) if self.likelihood else None
+
+    def most(self, n: int, d: int) -> int:
+        """How many axes n rows can tell, where EM learns them: the others are left to σ²."""
+        return max(min(n - 1, d) - 1, 0) if self.likelihood else max(min(n, d) - 1, 1)
 
 
 class Axes(NamedTuple):
@@ -71,3 +94,30 @@ def gaussian(U: Axes, factor: float = 1.0) -> Loadings:
     W = np.sqrt(np.maximum(values - noise, 0.0))[:, None] * V
     d = V.shape[1]
     return Loadings(U.shift, U.mean, W, np.full(d, noise), np.zeros(d), np.eye(len(V)))
+
+
+def log_density(U: Axes, b: Block, factor: float = 1.0) -> np.ndarray:
+    """log p(x) of the observed cells of each row, in float64, by the Gaussian with the covariance times a factor.
+
+    Moments count as one row: it has the sum over those that they stand for.
+    """
+    G = gaussian(U, factor)
+    if b.observed is not None:
+        return np.asarray(-latent.infer(G, b.x, b.observed)[1])
+    n, (k, d), noise = 1.0, U.components.shape, float(G.noise[0])
+    values = np.maximum(U.variances.astype(np.float64) * factor, noise)
+    if isinstance(b.x, Moments):
+        s = b.x.about(U.mean - U.shift)
+        along = np.einsum("aj,aj->a", U.components @ s.scatter, U.components)
+        n, squares, outside = s.n, along[None], np.array([max(float(np.trace(s.scatter) - along.sum()), 0.0)])
+    else:
+        x, z, square = project(U, b)
+        squares = z.astype(np.float64) ** 2
+        if x is None:
+            outside = np.maximum(square - np.einsum("ia,ia->i", z, z), 0.0)
+        else:
+            r = x - z @ U.components
+            outside = np.einsum("ij,ij->i", r, r)
+    inside = squares @ (1.0 / values) if k else 0.0
+    constant = n * (d * np.log(2 * np.pi) + np.log(values).sum() + (d - k) * np.log(noise))
+    return np.asarray(-0.5 * (inside + (outside / noise if k < d else 0.0) + constant))

@@ -16,11 +16,11 @@ from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.moments import block_rows, moments
 from unmix.engine.stage import Sizes
-from unmix.linear._axes import Axes, gaussian, no_axes, project
+from unmix.linear._axes import Axes, Noise, gaussian, no_axes, project
 from unmix.linear._stage import Way
 from unmix.maths.latent import expected_moments
 from unmix.maths.moments import Moments
-from unmix.maths.spectra import count, leading, rest
+from unmix.maths.spectra import count, leading
 
 ORIGIN_ROWS = 1024  # that tell where to measure moments from
 
@@ -31,8 +31,9 @@ class Covariance(Way):
     name, over, most = "covariance", "moments", 0
     even = True
 
-    def __init__(self, wanted: Any, shape: Shape) -> None:
+    def __init__(self, wanted: Any, shape: Shape, noise: Noise) -> None:
         self.wanted, self.counted = wanted, shape.counted  # n_components, and rows that count
+        self.noise, self.dtype = noise, shape.dtype
 
     def sizes(self, shape: Shape) -> Sizes:
         """The sample only gives the moments' origin."""
@@ -69,11 +70,11 @@ class Covariance(Way):
             k = len(values)
         else:
             values, V = leading(S, d)
-            k = count(self.wanted, values, V, np.diag(S), rows, U.seed)
+            k = count(self.wanted, values, V, np.diag(S), rows, U.seed, self.noise.precision(self.dtype))
         total = max(float(np.diag(S).sum()), 0.0)
         return U._replace(
             mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
-            noise=np.array(rest(total, values[:k], rows, d)),
+            noise=np.array(self.noise.variance(total, values[:k], rows, d)),
         )  # fmt: skip
 
     def hand(self, U: Axes, data: Moments) -> Axes:

@@ -18,10 +18,10 @@ from unmix.engine.block import Block
 from unmix.engine.described import Described
 from unmix.engine.moments import is_sparse
 from unmix.engine.sample import mean
-from unmix.linear._axes import Subspace
+from unmix.linear._axes import Noise, Subspace
 from unmix.linear._stage import Way
 from unmix.maths.order import canonical
-from unmix.maths.spectra import centred_gram, centred_operator, count, dual, rest
+from unmix.maths.spectra import centred_gram, centred_operator, count, dual
 
 
 class Direct(Way):
@@ -29,8 +29,8 @@ class Direct(Way):
 
     name, over, most = "closed form", "whole", 0
 
-    def __init__(self, wanted: Any, solver: str, tol: float) -> None:
-        self.wanted, self.solver, self.tol = wanted, solver, tol
+    def __init__(self, wanted: Any, solver: str, tol: float, noise: Noise) -> None:
+        self.wanted, self.solver, self.tol, self.noise = wanted, solver, tol, noise
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Subspace:
         """The axes that are wanted."""
@@ -47,9 +47,9 @@ class Direct(Way):
             var = np.einsum("ij,ij->j", y, y) / weight
             values, V = self._explicit(y, weight, k)
         rows = weight if w is None else max(weight, float(np.count_nonzero(w)))
-        k = count(self.wanted, values, V, var, rows, rng.integers(2**32, size=4))
+        k = count(self.wanted, values, V, var, rows, rng.integers(2**32, size=4), self.noise.precision(x.dtype))
         total = float(var.sum())
-        noise, seed = rest(total, values[:k], rows, d), np.zeros(4, np.int64)
+        noise, seed = self.noise.variance(total, values[:k], rows, d), np.zeros(4, np.int64)
         return Subspace(
             centre, centre, canonical(V[:k]), values[:k], np.array(noise), np.array(total), np.array(1), seed
         )

@@ -12,14 +12,13 @@ from unmix.engine.config import get_config
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.sample import centre_of
-from unmix.linear._axes import Axes
+from unmix.linear._axes import Axes, Noise
 from unmix.linear._stage import Way
 from unmix.maths import latent
 from unmix.maths.latent import CellLoadings, Cells
 from unmix.maths.order import canonical
 from unmix.maths.spectra import count, leading
 
-USUAL_TOL = 1e-6  # in nats per row
 TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
@@ -47,8 +46,8 @@ class AxesEM(CellEM):
 
     isotropic = True
 
-    def __init__(self, wanted: Any, tol: float, shape: Shape) -> None:
-        self.wanted, self.tol, self.shape = wanted, tol or USUAL_TOL, shape
+    def __init__(self, wanted: Any, tol: float, shape: Shape, noise: Noise) -> None:
+        self.wanted, self.tol, self.shape, self.noise = wanted, tol, shape, noise
 
     def goal(self, U: CellLoadings, first: float) -> float:
         """EM ends when a pass gains little."""
@@ -57,8 +56,8 @@ class AxesEM(CellEM):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> CellLoadings:
         """The axes of the sample, its missing cells filled with the mean; some of its rows if there are many."""
         n, d = data.x.shape
-        shift, k = centre_of(data), max(min(self.shape.n, d) - 1, 1)
-        k = min(self.wanted, k) if isinstance(self.wanted, Integral) else k
+        shift, k = centre_of(data), self.noise.most(self.shape.n, d)
+        k = min(int(self.wanted), k) if isinstance(self.wanted, Integral) else k
         if (size := 8 * d * (k + 1) ** 2) > get_config().budget:
             raise ValueError(
                 f"n_components={self.wanted!r} with missing cells needs statistics of {size / 1e9:.1f} GB: give "
@@ -87,7 +86,8 @@ class AxesEM(CellEM):
             var = np.einsum("aj,aj->j", W, W) + noise
             whole = np.append(values, np.full(d - len(values), noise))
             seed = np.zeros(4, np.int64)
-            k = min(count(self.wanted, whole, V, var, max(self.shape.rows, 1.0), seed), len(values))
+            rows, precision = max(self.shape.rows, 1.0), self.noise.precision(self.shape.dtype)
+            k = min(count(self.wanted, whole, V, var, rows, seed, precision), len(values))
             noise, V, values = float(whole[k:].mean()), V[:k], values[:k]
         kind = U.loadings.dtype
         return Axes(

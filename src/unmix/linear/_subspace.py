@@ -16,10 +16,10 @@ import numpy as np
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
-from unmix.linear._axes import Axes, Subspace, no_axes, project
+from unmix.linear._axes import Axes, Noise, Subspace, no_axes, project
 from unmix.linear._stage import Way
 from unmix.maths.arrays import Array
-from unmix.maths.spectra import nystrom, rest, ritz
+from unmix.maths.spectra import nystrom, ritz
 
 
 class Image(NamedTuple):
@@ -38,8 +38,8 @@ class SubspaceIteration(Way):
     accelerate = False  # statistics of different Q do not mix
     even = True
 
-    def __init__(self, wanted: Any, oversamples: int, power: int | str, shape: Shape) -> None:
-        self.wanted, self.oversamples, self.power, self.shape = wanted, oversamples, power, shape
+    def __init__(self, wanted: Any, oversamples: int, power: int | str, shape: Shape, noise: Noise) -> None:
+        self.wanted, self.oversamples, self.power, self.shape, self.noise = wanted, oversamples, power, shape, noise
 
     def goal(self, U: Subspace, first: float) -> bool:
         """Whether the power iterations that the user asks for are made, a step before them and one after them.
@@ -94,7 +94,7 @@ class SubspaceIteration(Way):
         new = U._replace(
             mean=U.shift + centre, components=V, variances=variances, total=np.array(total), step=U.step + 1
         )
-        return new._replace(noise=np.array(rest(total, self.axes(new).variances, rows, V.shape[1])))
+        return new._replace(noise=np.array(self.noise.variance(total, self.axes(new).variances, rows, V.shape[1])))
 
     def described(self, U: Any, data: Any) -> Described:
         """Axes and their images."""

@@ -22,37 +22,20 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from unmix.engine.block import Block, Local
-from unmix.engine.described import Described
+from unmix.engine.block import Block
 from unmix.engine.layout import Shape
-from unmix.engine.stage import Online, Sizes, Stage, falling
 from unmix.engine.trace import Fit
-from unmix.linear._axes import Axes, Subspace, gaussian, project
-from unmix.linear._covariance import Covariance
-from unmix.linear._direct import Direct
-from unmix.linear._em import AxesEM
-from unmix.linear._stage import Way
-from unmix.linear._subspace import SubspaceIteration
-from unmix.maths import latent
+from unmix.linear._axes import project
+from unmix.linear._principal import Principal
 from unmix.maths.arrays import Array
-from unmix.maths.latent import CellLoadings
-from unmix.model import Model
-from unmix.model.capabilities import Components, Density, Gaussians, Imputes, Reconstructs, Samples
 from unmix.model.peer import Peer
 
-SPECTRUM_SIDE = 2000  # up to this smaller side the whole spectrum is cheaper than passes over the rows
-
-# how a fit continues from parts of each type
-STAGES: dict[type, Callable[[Any, Shape], Any]] = {
-    Axes: lambda pca, shape: Covariance(pca.n_components, shape),
-    Subspace: lambda pca, shape: SubspaceIteration(pca.n_components, pca.n_oversamples, pca.iterated_power, shape),
-    CellLoadings: lambda pca, shape: AxesEM(pca.n_components, pca.tol, shape),
-}
+USUAL_TOL = 1e-6  # of EM, in nats per row
 
 
-class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
+class PCA(Principal):
     """Directions of most variance: principal component analysis.
 
     Parameters
@@ -111,8 +94,6 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
         ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
         "n_components=None means min(n, d) components, and repeating rows makes n larger where weighting them does not",
     )
-    sparse = True
-    missing = True
     peer = Peer(
         "sklearn.decomposition",
         "components_ explained_variance_ explained_variance_ratio_ singular_values_ mean_ noise_variance_ "
@@ -125,13 +106,7 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
         "mean_": 1, "explained_variance_": 2, "noise_variance_": 2, "singular_values_": 1, "transform": 1,
     }  # fmt: skip
 
-    components_: Annotated[np.ndarray, Array("c d")]
-    explained_variance_: Annotated[np.ndarray, Array("c", low=0.0)]
-    explained_variance_ratio_: Annotated[np.ndarray, Array("c", low=0.0)]
     singular_values_: Annotated[np.ndarray, Array("c", low=0.0)]
-    mean_: Annotated[np.ndarray, Array("d")]
-    noise_variance_: Annotated[float, Array(low=0.0)]
-    n_components_: Annotated[int, Array(kind="i", name="c")]
     n_samples_: Annotated[int, Array(kind="i", low=0)]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -174,8 +149,6 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
         self.power_iteration_normalizer = power_iteration_normalizer
         self.random_state = random_state
 
-    # -- which way --
-
     def check(self, shape: Shape) -> None:
         """Refuse more components than there are, and rules for their number that the solver cannot apply."""
         k, narrow, iterates = self.n_components, min(shape.n, shape.d), self.svd_solver in ("randomized", "arpack")
@@ -196,125 +169,45 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
                 f"n_components={k!r} cannot be a string or a share with svd_solver={self.svd_solver!r}: give a number"
             )
 
-    def _way(self, shape: Shape) -> Way:
-        """How such data are fitted: from a covariance or the rows themselves; passes where both sides are large."""
-        if not shape.complete:
-            return STAGES[CellLoadings](self, shape)
-        k, solver, narrow = self.n_components, self.svd_solver, min(shape.n, shape.d)
-        few = isinstance(k, Integral) and 10 * k < narrow
-        if solver == "randomized" or (solver == "auto" and few and narrow > SPECTRUM_SIDE):
-            return STAGES[Subspace](self, shape)
-        dense, wide = shape.in_memory and not shape.sparse, shape.in_memory and shape.d > shape.n
-        if solver == "arpack" or (solver == "full" and dense) or (solver == "auto" and wide):
-            return Direct(k, solver, self.tol)
-        return STAGES[Axes](self, shape)
+    @property
+    def _em_tol(self) -> float:
+        return self.tol or USUAL_TOL
 
-    def _of(self, U: Any) -> Any:
-        """How a fit continues from these parts."""
-        return STAGES[type(U)](self, self.shape)
-
-    def stages(self, shape: Shape) -> list[Stage]:
-        """The way that suits such data."""
-        return [self._way(shape)]
-
-    def sizes(self, shape: Shape) -> Sizes:
-        """Those of the way."""
-        return self._way(shape).sizes(shape)
-
-    def online(self) -> Online:
-        """Moments are exact, so that every row counts the same, however long ago it was seen."""
-
-        def rate(U: Any, step: int, weight: float, seen: float) -> float:
-            return weight / seen if self._of(U).even else falling(U, step, weight, seen)
-
-        return Online(rate)
+    @property
+    def _factor(self) -> float:
+        """n/(n − 1), n the rows that the data stand for."""
+        n = self.shape.rows
+        return n / (n - 1.0) if n > 1.0 else 1.0
 
     # -- the model --
 
-    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Any:
-        """Where a first batch of rows starts, to which more will come."""
-        way = self._way(self.shape)
-        if way.over == "whole":
-            way = STAGES[Axes if self.shape.d <= 2 * SPECTRUM_SIDE else Subspace](self, self.shape)
-        return way.start(before, data, rng)
-
-    def local(self, U: Any, b: Block) -> Local:
-        """Statistics and squared error of rows (with EM: −log p), or of the moments that stand for them."""
-        return self._of(U).local(U, b)  # type: ignore[no-any-return]
-
-    def update(self, U: Any, stats: Any) -> Any:
-        """Axes from the moments, from the image of a subspace, or by a step of EM."""
-        return self._of(U).update(U, stats)
-
-    def described(self, U: Any, data: Any) -> Described:
-        """As the way does that continues from such parts."""
-        way = STAGES.get(type(U), STAGES[Axes])(self, self.shape)
-        return way.described(U, data)  # type: ignore[no-any-return]
-
     def encode(self, U: Any, b: Block) -> np.ndarray:
         """Projection on the axes."""
-        A: Axes = self._of(U).axes(U)
+        A = self._axes(U)
         z = project(A, b)[1]
         if not self.whiten:
             return z
-        scale = np.sqrt(A.variances * self._bessel)
+        scale = np.sqrt(A.variances * self._factor)
         least = np.finfo(z.dtype).eps * (min(1.0, float(scale.max(initial=0.0))) or 1.0)
         return z / np.maximum(scale, least).astype(z.dtype)  # type: ignore[no-any-return]
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
         """Rows of the plane that the axes span."""
-        A: Axes = self._of(U).axes(U)
+        A = self._axes(U)
         if self.whiten:
-            z = z * np.sqrt(A.variances * self._bessel).astype(z.dtype)
+            z = z * np.sqrt(A.variances * self._factor).astype(z.dtype)
         return z @ A.components.astype(z.dtype, copy=False) + U.mean
-
-    def log_density(self, U: Any, b: Block) -> np.ndarray:
-        """Log-density of each row under the Gaussian model."""
-        A: Axes = self._of(U).axes(U)
-        G = gaussian(A, self._bessel)
-        if b.observed is not None:
-            return (-latent.infer(G, b.x, b.observed)[1]).astype(b.x.dtype)  # type: ignore[no-any-return]
-        d, k = len(A.mean), len(A.components)
-        noise = float(G.noise[0])
-        values = np.maximum(A.variances.astype(np.float64) * self._bessel, noise)
-        x, z, square = project(A, b)
-        inside = (z.astype(np.float64) ** 2) @ (1.0 / values) if k else np.zeros(len(z))
-        if k == d:
-            outside = np.zeros(len(z))
-        elif x is None:
-            outside = np.maximum(square - np.einsum("ia,ia->i", z, z), 0.0) / noise
-        else:
-            r = x - z @ A.components
-            outside = np.einsum("ij,ij->i", r, r) / noise
-        constant = d * np.log(2 * np.pi) + np.log(values).sum() + (d - k) * np.log(noise)
-        return (-0.5 * (inside + outside + constant)).astype(b.x.dtype)  # type: ignore[no-any-return]
-
-    def conditional(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
-        """What the Gaussian expects of missing cells, and how sure it is."""
-        mean, variance = latent.conditional(gaussian(self._of(U).axes(U), self._bessel), b.x, b.observed)
-        return mean, np.sqrt(variance)
-
-    def drawn(self, U: Any, b: Block) -> np.ndarray:
-        """Missing cells drawn from the Gaussian given the observed ones."""
-        G = gaussian(self._of(U).axes(U), self._bessel)
-        return latent.drawn(G, b.x, b.observed, self.given.generator(b))
-
-    @property
-    def _bessel(self) -> float:
-        """n/(n − 1), n the rows that the data stand for."""
-        n = self.shape.rows
-        return n / (n - 1.0) if n > 1.0 else 1.0
 
     def publish(self, fit: Fit) -> None:
         """Publish axes and variances under scikit-learn's names, over n − 1."""
-        A: Axes = self._of(fit.U).axes(fit.U)
+        A = self._axes(fit.U)
         values, total, n = A.variances, float(A.total), fit.weight
         self.components_ = A.components
-        self.explained_variance_ = values * self._bessel
+        self.explained_variance_ = values * self._factor
         self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(len(values))
         self.singular_values_ = np.sqrt(values * n)
         self.mean_ = A.mean
-        self.noise_variance_ = float(A.noise) * self._bessel
+        self.noise_variance_ = float(A.noise) * self._factor
         self.n_components_ = len(A.components)
         self.n_samples_ = fit.shape.n
 
@@ -323,77 +216,6 @@ class PCA(Density, Samples, Imputes, Reconstructs, Components, Model):
     def loadings(self) -> np.ndarray:
         """√λ_a v_a: of standardised columns their correlations with the component."""
         return np.sqrt(self.explained_variance_)[:, None] * self.components_
-
-    def explained(self) -> np.ndarray:
-        """`explained_variance_ratio_`."""
-        return self.explained_variance_ratio_
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean log-density of the rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        score : float
-        """
-        logp = self.score_samples(X)
-        w = None if sample_weight is None else _check_sample_weight(sample_weight, logp, dtype=np.float64)
-        return float(np.average(logp.astype(np.float64), weights=w))
-
-    def n_parameters(self) -> int:
-        """Free numbers of the Gaussian that PCA stands for: axes, variances along them and of the rest, mean."""
-        k, d = self.components_.shape
-        return d * k - k * (k - 1) // 2 + 1 + d
-
-    def get_covariance(self) -> np.ndarray:
-        """Return the covariance of the model, V diag(λ − σ²) Vᵀ + σ²I.
-
-        Returns
-        -------
-        covariance : ndarray of shape (d, d)
-        """
-        check_is_fitted(self)
-        V, values = self.components_, np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
-        return (V.T * values) @ V + self.noise_variance_ * np.eye(V.shape[1], dtype=V.dtype)  # type: ignore[no-any-return]
-
-    def gaussians(self) -> Gaussians:
-        """The Gaussian that the model stands for."""
-        return Gaussians.one(self.mean_, self.get_covariance())
-
-    def get_precision(self) -> np.ndarray:
-        """Return the inverse of the covariance, by the inversion lemma.
-
-        Returns
-        -------
-        precision : ndarray of shape (d, d)
-        """
-        check_is_fitted(self)
-        noise = gaussian(self._of(self.parts).axes(self.parts), self._bessel).noise[0]
-        V, values = self.components_, np.maximum(self.explained_variance_, noise)
-        inside = 1.0 / values - 1.0 / noise
-        return ((V.T * inside) @ V + np.eye(V.shape[1]) / noise).astype(V.dtype)  # type: ignore[no-any-return]
-
-    def sample(self, n_samples: int = 1) -> np.ndarray:
-        """Return new rows drawn from the Gaussian model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, d)
-        """
-        check_is_fitted(self)
-        rng = check_random_state(self.random_state)
-        (k, d), noise = self.components_.shape, self.noise_variance_
-        z = rng.standard_normal((n_samples, k)) * np.sqrt(np.maximum(self.explained_variance_ - noise, 0.0))
-        x = self.mean_ + z @ self.components_ + rng.standard_normal((n_samples, d)) * np.sqrt(noise)
-        return x.astype(self.components_.dtype)  # type: ignore[no-any-return]
 
     def modes(self, alpha: float = 2.0) -> np.ndarray:
         """Return the rows that lie alpha standard deviations from the mean along each axis: x̄ ± α √λ_t u_t.

@@ -110,6 +110,14 @@ def infer(U: Loadings, x: Any, observed: np.ndarray | None) -> tuple[np.ndarray,
     return np.concatenate([p.mean.T for p in found]), np.concatenate([p.loss for p in found])
 
 
+def hidden(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[z | x_o], (n, k), and Cov[z | x_o], (n, k, k), of each row, in float64."""
+    x = dense(x)
+    found = [posterior(U, x[c], observed[c]) for c in chunks(len(x), len(U.loadings))]
+    covariances = [np.einsum("pan,pbn->nab", p.half, p.half) for p in found]
+    return np.concatenate([p.mean.T for p in found]), np.concatenate(covariances)
+
+
 def conditional(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E[x | x_o] and Var[x | x_o] of every cell, in float64; observed cells are themselves, without variance."""
     x = dense(x)

@@ -111,23 +111,38 @@ def centred_gram(x: Any, centre: np.ndarray, half: np.ndarray | None) -> np.ndar
 
 
 def rest(total: float, values: np.ndarray, n: float, d: int) -> float:
-    """Mean variance of the directions that were left out: the σ² of probabilistic PCA."""
+    """Mean variance of the directions that n rows could vary in and that were left out.
+
+    With n = d it is the maximum-likelihood σ² of probabilistic PCA, for which all directions count.
+    """
     others = min(int(np.ceil(n)), d) - len(values)
     return max(total - float(values.sum()), 0.0) / others if others > 0 else 0.0
 
 
-def count(wanted: Any, values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, seed: np.ndarray) -> int:
+def count(
+    wanted: Any,
+    values: np.ndarray,
+    V: np.ndarray,
+    var: np.ndarray,
+    n: float,
+    seed: np.ndarray,
+    precision: float | None = None,
+) -> int:
     """How many axes are `wanted`, of all that there are: a number, a share of the variance, "mle", "parallel" or None.
 
-    `var` are the variances of the columns, n is the number of rows, and the `seed` is that of parallel analysis.
+    `var` are the variances of the columns, n is the number of rows, and the `seed` is that of parallel analysis. With
+    the `precision` of the rows, one direction at least is left out: for None, one that varies.
     """
     available = min(len(values), int(np.ceil(n)))
+    if precision is not None:
+        vary = int(np.count_nonzero(values > len(var) * precision * values[0]))
+        available = min(available, len(var) - 1, max(vary - 1, 0) if wanted is None else available)
     if wanted is None or isinstance(wanted, Integral):
         return available if wanted is None else min(int(wanted), available)
     if wanted == "mle":
-        return minka(values, n)
+        return min(minka(values, n), available)
     if wanted == "parallel":
-        return parallel(values, V, var, n, np.random.default_rng(seed))
+        return min(parallel(values, V, var, n, np.random.default_rng(seed)), available)
     share = np.cumsum(values / max(float(var.sum()), TINY))  # as a user adds up explained_variance_ratio_
     return min(int(np.searchsorted(share, wanted, side="right")) + 1, available)
 
