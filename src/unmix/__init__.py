@@ -15,6 +15,7 @@ _MODELS = {
     "PCA": "unmix.linear.pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
+    "TruncatedSVD": "unmix.linear.truncated_svd",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
     "KernelKMeans": "unmix.cluster.kernel_kmeans",
@@ -63,6 +64,7 @@ __all__ = [
     "Table",
     "TableEncoder",
     "TableError",
+    "TruncatedSVD",
     "as_source",
     "config",
     "explain",
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
+    from unmix.linear.truncated_svd import TruncatedSVD
     from unmix.mixture.bayesian import BayesianGaussianMixture
     from unmix.mixture.gaussian import GaussianMixture
     from unmix.mixture.mixture import Mixture
@@ -111,7 +114,7 @@ def models() -> dict[str, type[Model]]:
     --------
     >>> import unmix
     >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
-    ['LatentDirichletAllocation']
+    ['TruncatedSVD', 'LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

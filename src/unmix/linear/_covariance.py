@@ -1,7 +1,7 @@
 """Principal axes from the covariance: over moments, no step, since what they hand on is the closed form.
 
 stats    n, Σ x, Σ x xᵀ
-update   V = leading eigenvectors of the covariance
+update   V = leading eigenvectors of the covariance                [uncentred axes: of Σ x xᵀ / n]
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Covariance(Way):
     name, over, most = "covariance", "moments", 0
     even = True
 
-    def __init__(self, wanted: Any, shape: Shape) -> None:
-        self.wanted, self.counted = wanted, shape.counted  # n_components, and rows that count
+    def __init__(self, wanted: Any, shape: Shape, centred: bool = True) -> None:
+        self.wanted, self.counted, self.centred = wanted, shape.counted, centred  # n_components, and rows that count
 
     def sizes(self, shape: Shape) -> Sizes:
         """The sample only gives the moments' origin."""
@@ -62,8 +62,10 @@ class Covariance(Way):
     def update(self, U: Axes, stats: Moments) -> Axes:
         """As many leading axes as are wanted."""
         centre, rows = stats.sum / stats.n, max(stats.n, self.counted)
-        d = len(centre)
+        d, mean = len(centre), U.shift + centre
         S = stats.centred()[1] / stats.n
+        if not self.centred:
+            S = S + np.outer(mean, mean)
         if isinstance(self.wanted, Integral) and 8 * int(self.wanted) <= d:
             values, V = leading(S, int(self.wanted))
             k = len(values)
@@ -72,7 +74,7 @@ class Covariance(Way):
             k = count(self.wanted, values, V, np.diag(S), rows, U.seed)
         total = max(float(np.diag(S).sum()), 0.0)
         return U._replace(
-            mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
+            mean=mean, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
             noise=np.array(rest(total, values[:k], rows, d)),
         )  # fmt: skip
 
