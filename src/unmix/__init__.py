@@ -16,6 +16,7 @@ _MODELS = {
     "ProbabilisticPCA": "unmix.linear.probabilistic_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
+    "TruncatedSVD": "unmix.linear.truncated_svd",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
     "KernelKMeans": "unmix.cluster.kernel_kmeans",
@@ -65,6 +66,7 @@ __all__ = [
     "Table",
     "TableEncoder",
     "TableError",
+    "TruncatedSVD",
     "as_source",
     "config",
     "explain",
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from unmix.linear.pca import PCA
     from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA
+    from unmix.linear.truncated_svd import TruncatedSVD
     from unmix.mixture.bayesian import BayesianGaussianMixture
     from unmix.mixture.gaussian import GaussianMixture
     from unmix.mixture.mixture import Mixture
@@ -114,7 +117,7 @@ def models() -> dict[str, type[Model]]:
     --------
     >>> import unmix
     >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
-    ['LatentDirichletAllocation']
+    ['TruncatedSVD', 'LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

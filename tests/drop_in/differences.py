@@ -51,6 +51,8 @@ PCA = {
     "test_n_components_mle_error": ("wording", "n_components='mle' is refused in other words"),
 }
 
+TRUNCATED_SVD: dict[str, tuple[str, str]] = {}
+
 FACTOR_ANALYSIS: dict[str, tuple[str, str]] = {}
 
 # -- NMF --
@@ -117,6 +119,7 @@ SECTIONS = {
     "sklearn.cluster.tests.test_k_means": Section(("KMeans",), K_MEANS),
     "sklearn.decomposition.tests.test_pca": Section(("PCA",), PCA),
     "sklearn.decomposition.tests.test_factor_analysis": Section(("FactorAnalysis",), FACTOR_ANALYSIS),
+    "sklearn.decomposition.tests.test_truncated_svd": Section(("TruncatedSVD",), TRUNCATED_SVD),
     "sklearn.decomposition.tests.test_nmf": Section(("NMF",), NMF),
     "sklearn.decomposition.tests.test_online_lda": Section(("LatentDirichletAllocation",), ONLINE_LDA),
     "sklearn.mixture.tests.test_gaussian_mixture": Section(("GaussianMixture",), GAUSSIAN_MIXTURE),

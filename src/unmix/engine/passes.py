@@ -79,7 +79,7 @@ class Passes:
     def sweep(self, live: list[Start], runs: list[Run]) -> Steps[dict[int, Any]]:
         """(stats, loss) of each start over some runs."""
         loop = self.loop
-        totals, seen = yield Ask(loop.stage, {s.index: s.U for s in live}, runs, loop.stage.stateful)
+        totals, seen = yield Ask(loop.stage, {s.index: loop.stage.sent(s.U) for s in live}, runs, loop.stage.stateful)
         if loop.number == 0:
             if len(self.batches) == 1:
                 check_columns(seen, loop.rules)

@@ -106,6 +106,10 @@ class Stage:
         """Solve the z of a block given the parts, and give its statistics and its loss (0 where it has none). Pure."""
         raise NotImplementedError(f"{type(self).__name__} has no `local`, which a pass over rows needs")
 
+    def sent(self, U: Any) -> Any:
+        """What of the parts `local` needs in a pass, where that is less than all: only this goes to the workers."""
+        return U
+
     def update(self, U: Any, stats: Any) -> Any:
         """Next parts from the total statistics. Pure.
 

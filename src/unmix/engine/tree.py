@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import repeat
+from itertools import chain, repeat
 from math import isfinite
 from typing import Any
 
@@ -63,7 +63,8 @@ def settle(a: Any, dtype: Any = None, like: Any = None) -> Any:
     """The tree with its arrays aligned and in C order, the floating ones in `dtype` if given (no copy where they are).
 
     BLAS gives other bits for other memory orders, NumPy for unaligned memory; an array that travelled may have either.
-    What the tree shares with one `like` it, which is in order, is not looked at: most of it, after many an update.
+    What the tree shares with one `like` it, which is in order, is not looked at: most of it, after many an update. A
+    tuple may have grown.
     """
     if isinstance(a, np.ndarray):
         now = a.dtype
@@ -73,7 +74,7 @@ def settle(a: Any, dtype: Any = None, like: Any = None) -> Any:
         return a if a.flags.carray and now == kind else np.require(a, kind, ("C", "A"))
     if not isinstance(a, tuple):
         return a
-    known = like if type(like) is type(a) and len(like) == len(a) else repeat(None)
+    known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
     new = [
         settle(v, dtype, u) if v is not u and isinstance(v, (np.ndarray, tuple)) else v
         for v, u in zip(a, known, strict=False)
@@ -108,7 +109,7 @@ def finite(a: Any, like: Any = None) -> bool:
     if isinstance(a, np.ndarray):  # bytes are searched in a tenth of the time that `all` takes to begin
         return a.dtype.kind != "f" or b"\0" not in np.isfinite(a).tobytes()
     if isinstance(a, tuple):
-        known = like if type(like) is type(a) and len(like) == len(a) else repeat(None)
+        known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
         return all([v is u or finite(v, u) for v, u in zip(a, known, strict=False)])
     return not isinstance(a, (float, np.floating)) or isfinite(a)
 

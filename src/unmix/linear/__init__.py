@@ -1,8 +1,19 @@
-"""Linear models of real numbers: principal components, factors, and a low rank beneath gross errors."""
+"""Linear models of real numbers: components, factors, a low rank beneath gross errors; spaces of a matrix."""
 
 from unmix.linear.factor_analysis import FactorAnalysis
 from unmix.linear.pca import PCA
 from unmix.linear.probabilistic_pca import ProbabilisticPCA
 from unmix.linear.robust_pca import RobustPCA
+from unmix.linear.spaces import null_space, range_space, rank
+from unmix.linear.truncated_svd import TruncatedSVD
 
-__all__ = ["PCA", "FactorAnalysis", "ProbabilisticPCA", "RobustPCA"]
+__all__ = [
+    "PCA",
+    "FactorAnalysis",
+    "ProbabilisticPCA",
+    "RobustPCA",
+    "TruncatedSVD",
+    "null_space",
+    "range_space",
+    "rank",
+]

@@ -37,6 +37,9 @@ class Noise(NamedTuple):
         return max(min(n - 1, d) - 1, 0) if self.likelihood else max(min(n, d) - 1, 1)
 
 
+LEFT_OUT = Noise()
+
+
 class Axes(NamedTuple):
     """Mean, axes (rows) with their variances, mean variance of the other directions, total variance; all over n.
 
@@ -59,9 +62,12 @@ class Subspace(Axes):
     __slots__ = ()
 
 
-def no_axes(sample: Block, rng: np.random.Generator | None) -> Axes:
-    """Where a first step that needs no axes begins; without a generator where nothing will be drawn."""
-    shift = centre_of(sample)
+def no_axes(sample: Block, rng: np.random.Generator | None, centred: bool = True) -> Axes:
+    """Where a first step that needs no axes begins; without a generator where nothing will be drawn.
+
+    Where axes are not centred, CSR rows are measured from zero.
+    """
+    shift = centre_of(sample) if centred or not is_sparse(sample.x) else np.zeros(sample.x.shape[1])
     seed = np.zeros(4, np.int64) if rng is None else rng.integers(2**32, size=4)
     zero = np.array(0.0)
     return Axes(shift, shift, np.zeros((0, sample.x.shape[1])), np.zeros(0), zero, zero, np.array(0), seed)

@@ -1,7 +1,7 @@
 """Principal axes from the covariance: over moments, no step, since what they hand on is the closed form.
 
 stats    n, Σ x, Σ x xᵀ
-update   V = leading eigenvectors of the covariance
+update   V = leading eigenvectors of the covariance                [uncentred axes: of Σ x xᵀ / n]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.moments import block_rows, moments
 from unmix.engine.stage import Sizes
-from unmix.linear._axes import Axes, Noise, gaussian, no_axes, project
+from unmix.linear._axes import LEFT_OUT, Axes, Noise, gaussian, no_axes, project
 from unmix.linear._stage import Way
 from unmix.maths.latent import expected_moments
 from unmix.maths.moments import Moments
@@ -31,9 +31,9 @@ class Covariance(Way):
     name, over, most = "covariance", "moments", 0
     even = True
 
-    def __init__(self, wanted: Any, shape: Shape, noise: Noise) -> None:
+    def __init__(self, wanted: Any, shape: Shape, noise: Noise = LEFT_OUT, centred: bool = True) -> None:
         self.wanted, self.counted = wanted, shape.counted  # n_components, and rows that count
-        self.noise, self.dtype = noise, shape.dtype
+        self.noise, self.dtype, self.centred = noise, shape.dtype, centred
 
     def sizes(self, shape: Shape) -> Sizes:
         """The sample only gives the moments' origin."""
@@ -63,8 +63,10 @@ class Covariance(Way):
     def update(self, U: Axes, stats: Moments) -> Axes:
         """As many leading axes as are wanted."""
         centre, rows = stats.sum / stats.n, max(stats.n, self.counted)
-        d = len(centre)
+        d, mean = len(centre), U.shift + centre
         S = stats.centred()[1] / stats.n
+        if not self.centred:
+            S = S + np.outer(mean, mean)
         if isinstance(self.wanted, Integral) and 8 * int(self.wanted) <= d:
             values, V = leading(S, int(self.wanted))
             k = len(values)
@@ -73,7 +75,7 @@ class Covariance(Way):
             k = count(self.wanted, values, V, np.diag(S), rows, U.seed, self.noise.precision(self.dtype))
         total = max(float(np.diag(S).sum()), 0.0)
         return U._replace(
-            mean=U.shift + centre, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
+            mean=mean, components=V[:k], variances=values[:k], total=np.array(total), step=U.step + 1,
             noise=np.array(self.noise.variance(total, values[:k], rows, d)),
         )  # fmt: skip
 

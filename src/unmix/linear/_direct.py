@@ -18,7 +18,7 @@ from unmix.engine.block import Block
 from unmix.engine.described import Described
 from unmix.engine.moments import is_sparse
 from unmix.engine.sample import mean
-from unmix.linear._axes import Noise, Subspace
+from unmix.linear._axes import LEFT_OUT, Noise, Subspace
 from unmix.linear._stage import Way
 from unmix.maths.order import canonical
 from unmix.maths.spectra import centred_gram, centred_operator, count, dual
@@ -29,14 +29,15 @@ class Direct(Way):
 
     name, over, most = "closed form", "whole", 0
 
-    def __init__(self, wanted: Any, solver: str, tol: float, noise: Noise) -> None:
-        self.wanted, self.solver, self.tol, self.noise = wanted, solver, tol, noise
+    def __init__(self, wanted: Any, solver: str, tol: float, noise: Noise = LEFT_OUT, centred: bool = True) -> None:
+        self.wanted, self.solver, self.tol, self.noise, self.centred = wanted, solver, tol, noise, centred
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Subspace:
         """The axes that are wanted."""
         x, w = data.x, data.w
         (n, d), weight = x.shape, float(x.shape[0] if w is None else w.sum())
-        centre, half = mean(data), None if w is None else np.sqrt(w)
+        middle, half = mean(data), None if w is None else np.sqrt(w)
+        centre = middle if self.centred else np.zeros(d)
         k = int(self.wanted) if isinstance(self.wanted, Integral) else min(n, d) - (self.solver == "arpack")
         if is_sparse(x) or self.solver == "arpack":
             var = variances(x, w, centre, weight)
@@ -51,7 +52,7 @@ class Direct(Way):
         total = float(var.sum())
         noise, seed = self.noise.variance(total, values[:k], rows, d), np.zeros(4, np.int64)
         return Subspace(
-            centre, centre, canonical(V[:k]), values[:k], np.array(noise), np.array(total), np.array(1), seed
+            centre, middle, canonical(V[:k]), values[:k], np.array(noise), np.array(total), np.array(1), seed
         )
 
     def described(self, U: Any, data: Any) -> Described:
