@@ -192,11 +192,33 @@ def ellipses(ax, model):
             ax.add_patch(Ellipse(mean, *4 * np.sqrt(value[::-1]), angle=turn, fill=False, lw=1.2))
 
 
+# ---------------------------------------------------------------- Kernels
+
+
+def concentric(ns):
+    X, source = ns["X"], ns["source"]
+    fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
+    scatter(a, X, source, "two concentric sources")
+    for ax, z, title in ((b, ns["flat"], "PCA"), (c, ns["curved"], "KernelPCA, rbf, γ = ¼")):
+        scatter(ax, z, source, title)
+        ax.set(xlabel="first component", ylabel="second component", aspect="auto")
+    return fig
+
+
+def denoised(ns):
+    fig, (a, b, c) = figure(10.5, 3.6, 1, 3, sharex=True, sharey=True)
+    for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
+        ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
+        scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
+    return fig
+
+
 PAGES = {
     "how_many": (seven, noise, nested),
     "how_sure": (silhouette, stability),
     "outliers": (outliers,),
     "clustering": (clustering,),
+    "kernels": (concentric, denoised),
 }
 
 

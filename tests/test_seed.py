@@ -24,6 +24,7 @@ def counts():
 # parameters with which nothing is drawn, and the rows; a model that draws whatever they are gives the reason in words
 UNDRAWN = {
     "PCA": [({}, rows), ({"svd_solver": "full"}, rows), ({"n_components": 2, "svd_solver": "covariance_eigh"}, rows)],
+    "KernelPCA": [({"kernel": "rbf", "n_components": 2, "eigen_solver": "dense"}, lambda: rows()[:600])],
     "FactorAnalysis": [({"n_components": 2, "svd_method": "lapack"}, rows), ({"n_components": 2}, rows)],
     "RobustPCA": "the directions in which singular vectors are sought are drawn",
     "KMeans": [

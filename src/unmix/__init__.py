@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 # The one list of models: name → module. A model is imported when it is first used.
 _MODELS = {
     "PCA": "unmix.linear.pca",
+    "KernelPCA": "unmix.linear.kernel_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
     "KMeans": "unmix.cluster.kmeans",
@@ -52,6 +53,7 @@ __all__ = [
     "KMeans",
     "KMedoids",
     "KernelKMeans",
+    "KernelPCA",
     "LatentDirichletAllocation",
     "Mixture",
     "Model",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
+    from unmix.linear.kernel_pca import KernelPCA
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
     from unmix.mixture.bayesian import BayesianGaussianMixture
@@ -111,7 +114,7 @@ def models() -> dict[str, type[Model]]:
     --------
     >>> import unmix
     >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
-    ['LatentDirichletAllocation']
+    ['KernelPCA', 'LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

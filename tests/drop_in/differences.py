@@ -51,6 +51,13 @@ PCA = {
     "test_n_components_mle_error": ("wording", "n_components='mle' is refused in other words"),
 }
 
+KERNEL_PCA = {
+    r"test_precomputed_kernel_not_psd\[randomized": (
+        "difference",
+        'eigen_solver="randomized" finds the largest eigenvalues, as the others do, not those of largest modulus',
+    ),
+}
+
 FACTOR_ANALYSIS: dict[str, tuple[str, str]] = {}
 
 # -- NMF --
@@ -116,6 +123,7 @@ MIXTURE = {
 SECTIONS = {
     "sklearn.cluster.tests.test_k_means": Section(("KMeans",), K_MEANS),
     "sklearn.decomposition.tests.test_pca": Section(("PCA",), PCA),
+    "sklearn.decomposition.tests.test_kernel_pca": Section(("KernelPCA",), KERNEL_PCA),
     "sklearn.decomposition.tests.test_factor_analysis": Section(("FactorAnalysis",), FACTOR_ANALYSIS),
     "sklearn.decomposition.tests.test_nmf": Section(("NMF",), NMF),
     "sklearn.decomposition.tests.test_online_lda": Section(("LatentDirichletAllocation",), ONLINE_LDA),

@@ -1,7 +1,8 @@
-"""Linear models of real numbers: principal components, factors, and a low rank beneath gross errors."""
+"""Linear models of real numbers: principal components, of kernels too, factors, a low rank beneath gross errors."""
 
 from unmix.linear.factor_analysis import FactorAnalysis
+from unmix.linear.kernel_pca import KernelPCA
 from unmix.linear.pca import PCA
 from unmix.linear.robust_pca import RobustPCA
 
-__all__ = ["PCA", "FactorAnalysis", "RobustPCA"]
+__all__ = ["PCA", "FactorAnalysis", "KernelPCA", "RobustPCA"]
