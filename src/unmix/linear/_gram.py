@@ -17,7 +17,7 @@ import scipy.sparse.linalg
 from unmix.engine.block import Block
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
-from unmix.engine.sample import distinct, mean
+from unmix.engine.sample import centre_of, distinct
 from unmix.engine.stage import Stage
 from unmix.linear._kernel_parts import Parts, stored
 from unmix.linear._pre_image import Ways
@@ -48,7 +48,7 @@ class Solver(NamedTuple):
     tol: float
     most: int | None
     power: int | str
-    drop: bool
+    drop: bool  # components whose eigenvalue is zero
 
 
 class Spectrum(Stage):
@@ -64,7 +64,7 @@ class Spectrum(Stage):
         if self.kernel.kernel == "precomputed":
             w = np.ones(data.x.shape[0]) if data.w is None else data.w
             return Held(data.x[:0], w, data.x.astype(np.float64, copy=False), np.zeros(data.x.shape[1]))
-        data, shift = distinct(data), mean(data)
+        data, shift = distinct(data), centre_of(data)
         w = np.ones(data.x.shape[0]) if data.w is None else data.w
         return Held(data.x, w, self.kernel.matrix(data.x, shift), shift)
 
@@ -78,12 +78,7 @@ class Spectrum(Stage):
         k = min(self.n if self.solver.wanted is None else int(self.solver.wanted), self.n)
         values, u, least = self._solve(data, half, down, across, min(k, len(w)), rng)
         rounding = 4 * np.finfo(float).eps * w.sum() * max(np.abs(K.diagonal()).max(), np.abs(across).max())
-        values = cleaned(values, rounding, self.kernel)
-        if self.solver.drop or self.solver.wanted is None:
-            values, u = values[values > 0], u[:, values > 0]
-        elif len(values) < k:  # equal rows were merged
-            values, u = np.append(values, np.zeros(k - len(values))), np.pad(u, ((0, 0), (0, k - len(values))))
-        u = np.where(values > 0, u, 0.0)
+        values, u = kept(cleaned(values, rounding, self.kernel), u, k, self.solver.drop)
         each = np.divide(u, half[:, None], out=np.zeros_like(u), where=half[:, None] > 0)
         turned = signs(each.T)
         coef = turned * half[:, None] * u / np.sqrt(np.where(values > 0, values, 1.0))
@@ -151,6 +146,14 @@ def refuse_lopsided(K: np.ndarray, down: np.ndarray, across: np.ndarray, rng: np
             f"kernel='precomputed' needs a symmetric matrix, but row {some[i]}, column {j} holds {K[some[i], j]:.6g} "
             f"and row {j}, column {some[i]} {K[j, some[i]]:.6g}: pass (K + K.T) / 2"
         )
+
+
+def kept(values: np.ndarray, u: np.ndarray, k: int, drop: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Without the eigenvalues that are zero, or k of them; vectors of eigenvalue zero, and any that lack, are zero."""
+    if drop:
+        return values[values > 0], u[:, values > 0]
+    lack = k - len(values)
+    return np.append(values, np.zeros(lack)), np.pad(np.where(values > 0, u, 0.0), ((0, 0), (0, lack)))
 
 
 def cleaned(values: np.ndarray, rounding: float, kernel: Kernel) -> np.ndarray:

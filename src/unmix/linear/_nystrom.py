@@ -17,9 +17,9 @@ from unmix.engine import layout
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
-from unmix.engine.sample import mean
+from unmix.engine.sample import centre_of
 from unmix.engine.stage import Sizes, Stage
-from unmix.linear._gram import Solver, cleaned
+from unmix.linear._gram import Solver, cleaned, kept
 from unmix.linear._kernel_parts import Csr, Parts, rows_of, steps, stored
 from unmix.linear._pre_image import Ways
 from unmix.maths.arrays import Array
@@ -67,7 +67,7 @@ class Nystrom(Stage):
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Features:
         """Landmarks; no axes yet."""
-        shift, w = mean(data), np.ones(data.x.shape[0]) if data.w is None else data.w
+        shift, w = centre_of(data), np.ones(data.x.shape[0]) if data.w is None else data.w
         index, L = landmarks(self.kernel, data.x, w, min(self.count, data.x.shape[0]), shift, rng)
         root = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False).T
         origin, empty = np.zeros(len(L)), np.zeros((len(L), 0))
@@ -98,12 +98,10 @@ class Nystrom(Stage):
         """As many axes as are wanted."""
         about, S = Moments(*stats).centred()
         values, V = np.linalg.eigh(S)
-        k = min(len(S) if self.solver.wanted is None else int(self.solver.wanted), len(S))
-        rounding = 4 * np.finfo(float).eps * float(np.trace(stats.scatter))
-        values, V = cleaned(values[::-1][:k], rounding, self.kernel), V[:, ::-1][:, :k]
-        if self.solver.drop or self.solver.wanted is None:
-            values, V = values[values > 0], V[:, values > 0]
-        return U._replace(mean=U.origin + about, axes=np.where(values > 0, V, 0.0), values=values)
+        k = len(S) if self.solver.wanted is None else int(self.solver.wanted)
+        values = cleaned(values[::-1][:k], 4 * np.finfo(float).eps * float(np.trace(stats.scatter)), self.kernel)
+        values, V = kept(values, V[:, ::-1][:, :k], k, self.solver.drop)
+        return U._replace(mean=U.origin + about, axes=V, values=values)
 
     def hand(self, U: Features, data: Any) -> Parts:
         """The components by the landmarks."""

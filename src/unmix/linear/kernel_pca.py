@@ -276,7 +276,7 @@ class KernelPCA(Model):
     def stages(self, shape: Shape) -> list[Stage]:
         """The kernel matrix of all rows, or landmarks."""
         kernel = self._kernel(shape.d)
-        k, drop = self.n_components, self.remove_zero_eig
+        k, drop = self.n_components, self.remove_zero_eig or self.n_components is None
         solver = Solver(k, self.eigen_solver, float(self.tol), self.max_iter, self.iterated_power, drop)
         m, ways = self._landmarks(shape), _pre_image.of(self, kernel)
         return [Nystrom(kernel, solver, ways, m) if m else Spectrum(kernel, solver, ways, shape)]
@@ -350,7 +350,7 @@ class KernelPCA(Model):
             root = np.sqrt(np.where(U.values > 0, U.values, np.inf))
             self.eigenvectors_ = w[:, None] * z / root * np.sqrt(unit)
             if x is not None:
-                self.X_fit_ = x.copy()
+                self.X_fit_ = x
                 if len(U.dual):
                     self.X_transformed_fit_ = z
                     self.dual_coef_ = self._by_row(U, x, w)
