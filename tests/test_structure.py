@@ -66,7 +66,6 @@ LOOPS = {
     "linear/_least_absolute.py:least_absolute": "interior-point steps to one row's z",
     "linear/_rotations.py:orthomax": "the rotation of one update: a small orthogonal matrix",
     "linear/robust_pca.py:RobustPCA.encode": "one row's z",
-    "maths/kernels.py:landmarks": "draws: rows that those before do not span",
     "maths/spectra.py:lanczos": "the leading eigenvectors of one matrix",
     "model/lloyd.py:halves": "two halves of one component, where a start is made of a neighbour's fit",
     "nonneg/_beta.py:Beta.steps": "one row's z",

@@ -72,12 +72,14 @@ class Spectrum(Stage):
         """The components that are wanted."""
         w, K = data.w, data.K
         mu, half = w / w.sum(), np.sqrt(w)
-        down, across = mu @ K, K @ mu
-        if self.kernel.kernel == "precomputed":
+        down = across = K @ mu
+        if self.kernel.kernel == "precomputed":  # which need be symmetric only once it is centred
+            down = mu @ K
             refuse_lopsided(K, down, across, rng)
         k = min(self.n if self.solver.wanted is None else int(self.solver.wanted), self.n)
         values, u, least = self._solve(data, half, down, across, min(k, len(w)), rng)
         rounding = 4 * np.finfo(float).eps * w.sum() * max(np.abs(K.diagonal()).max(), np.abs(across).max())
+        least = least if least < -NEGATIVE * float(values.max(initial=0.0)) - rounding else 0.0
         values, u = kept(cleaned(values, rounding, self.kernel), u, k, self.solver.drop)
         each = np.divide(u, half[:, None], out=np.zeros_like(u), where=half[:, None] > 0)
         turned = signs(each.T)
@@ -101,9 +103,9 @@ class Spectrum(Stage):
         if kind in ("auto", "randomized") and n > FEW_ROWS and 2 * width <= room < n:
             first = rng.standard_normal((n, width))
             times, fixed = (lambda Q: half[:, None] * (K @ (half[:, None] * Q))), half / np.sqrt(half @ half)
-            *found, settled = lanczos(times, first, fixed, k, tol or SETTLED, room)
+            values, u, least, settled = lanczos(times, first, fixed, k, tol or SETTLED, room)
             if settled or kind == "randomized":
-                return found[0], found[1], found[2]
+                return values, u, least
         C = K - down
         C -= across[:, None] - float(down @ (half * half)) / float(half @ half)
         C *= half[:, None] * half

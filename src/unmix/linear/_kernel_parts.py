@@ -38,7 +38,7 @@ class Parts(NamedTuple):
     inner: Annotated[np.ndarray, Array("s")]  # ⟨φ(x_j), m⟩
     dual: Annotated[np.ndarray, Array("p d")]  # of the way back by ridge regression, or none
     shift: Annotated[np.ndarray, Array("d")]  # where linear and radial kernels are measured from
-    least: float  # the least eigenvalue that showed
+    least: float  # the least eigenvalue that showed, where no rounding made it negative; else 0
     landmarks: Annotated[np.ndarray, Array(kind="i", low=0)]  # how many rows stand for all (Nyström); 0: all rows do
 
 

@@ -33,7 +33,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.linear import _pre_image
-from unmix.linear._gram import NEGATIVE, Solver, Spectrum
+from unmix.linear._gram import Solver, Spectrum
 from unmix.linear._kernel_parts import Parts, project, rows_of, well_formed
 from unmix.linear._nystrom import Nystrom
 from unmix.maths.arrays import Array
@@ -319,7 +319,7 @@ class KernelPCA(Model):
     def notes(self, U: Parts) -> list[str]:
         """A kernel that is none, and rows that stand for all although nobody asked for that."""
         out = []
-        if U.least < -NEGATIVE * float(U.values.max(initial=0.0)):
+        if U.least < 0:
             name = self.kernel if isinstance(self.kernel, str) else "callable"
             out.append(
                 f"kernel={name!r} is not positive semi-definite on these rows: its centred matrix has an eigenvalue of "
@@ -357,7 +357,7 @@ class KernelPCA(Model):
 
     def _by_row(self, U: Parts, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         """The coefficients of merged rows, shared out to the rows by their weights."""
-        place = places(U._replace(rows=U.rows.astype(x.dtype)), Block(x), given=False)
+        place = places(U._replace(rows=rows_of(U).astype(x.dtype)), Block(x), given=False)
         total = np.bincount(place[place >= 0], w[place >= 0], len(U.dual))
         share = np.where(place >= 0, w / total[place], 0.0)
         return np.asarray(share[:, None] * U.dual[place])
@@ -442,5 +442,5 @@ def places(U: Parts, b: Block, given: bool) -> np.ndarray:
         return b.start + np.arange(n)
     if sp.issparse(b.x):
         return np.full(n, -1)
-    known = {row.tobytes(): i for i, row in enumerate(U.rows + 0.0)}  # −0 has other bytes than 0
+    known = {row.tobytes(): i for i, row in enumerate(rows_of(U) + 0.0)}  # −0 has other bytes than 0
     return np.array([known.get(row.tobytes(), -1) for row in b.x + 0.0])

@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from unmix.maths.distances import about_one, squares
+from unmix.maths.seeding import far_apart
 
 KERNELS = "additive_chi2 chi2 cosine laplacian linear poly polynomial precomputed rbf sigmoid"
 PARAMETERS = {
@@ -22,7 +23,6 @@ PARAMETERS = {
     "sigmoid": ("gamma", "coef0"),
 }
 CELLS = 1 << 19  # of the matrix that are made at a time, so that they are still in the cache when they become kernels
-DRAWN_AT_ONCE = 50  # landmarks
 SPANNED = 1e-10  # of ‖φ(x)‖²: a row of which so little is left adds nothing but rounding
 
 
@@ -152,23 +152,18 @@ def landmarks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """At most m rows whose φ span those of the others well, and the lower triangular L with L Lᵀ = K of these rows.
 
-    Randomly pivoted Cholesky decomposition (Chen, Epperly, Tropp & Webber 2022): rows are drawn by what the rows before
-    leave of ‖φ(x)‖², some at a time, and of those the ones that the others of the draw span are left out.
+    Rows far apart in the space of the kernel, as k-means++ draws them: on seven sets they left less of the variance and
+    of the leading components than uniform draws, pivoted Cholesky decomposition, greedy or randomly pivoted. Those that
+    the others span are left out.
     """
-    left = kernel.squares(x, shift)
-    least = SPANNED * left.max()
-    F, index = np.zeros((x.shape[0], m)), np.empty(0, np.int64)
-    while len(index) < m and (chance := np.where(left > least, w * left, 0.0)).any():
-        j, some = len(index), min(DRAWN_AT_ONCE, m - len(index), np.count_nonzero(chance))
-        drawn = rng.choice(len(w), some, replace=False, p=chance / chance.sum())
-        G = kernel.between(x, x[drawn], shift) - F[:, :j] @ F[drawn, :j].T
-        L, order, rank, _ = scipy.linalg.lapack.dpstrf(G[drawn], tol=max(least, 0.1 * left[drawn].max()), lower=1)
-        take = order[:rank] - 1
-        L = np.tril(L[:rank, :rank])
-        F[:, j : j + rank] = scipy.linalg.solve_triangular(L, G[:, take].T, lower=True, check_finite=False).T
-        index = np.append(index, drawn[take])
-        left -= np.einsum("ij,ij->i", F[:, j : j + rank], F[:, j : j + rank])
-        left[index] = 0.0
-    if not len(index):  # φ(x) is 0 for all rows, and any of them will do
-        return np.zeros(1, np.int64), np.ones((1, 1))
-    return index, np.tril(F[index, : len(index)])
+    own = kernel.squares(x, shift)
+
+    def apart(some: np.ndarray) -> np.ndarray:
+        return np.asarray(np.maximum(own[:, None] + own[some] - 2 * kernel.between(x, x[some], shift), 0.0))
+
+    index = np.unique(far_apart(w, m, rng, apart))
+    K = kernel.matrix(x[index], shift)
+    L, order, rank, _ = scipy.linalg.lapack.dpstrf(K, tol=SPANNED * float(np.abs(K.diagonal()).max()), lower=1)
+    if rank == 0:  # φ(x) is 0 for all rows, and any of them will do
+        return index[:1], np.ones((1, 1))
+    return index[order[:rank] - 1], np.tril(L[:rank, :rank])
