@@ -264,6 +264,24 @@ def escalator(ns):
         row[0].set_ylabel(f"frame {t}")
     for ax in axes[1:].ravel():
         ax.set_title("")
+# ---------------------------------------------------------------- Kernels
+
+
+def concentric(ns):
+    X, source = ns["X"], ns["source"]
+    fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
+    scatter(a, X, source, "two concentric sources")
+    for ax, z, title in ((b, ns["flat"], "PCA"), (c, ns["curved"], "KernelPCA, rbf, γ = ¼")):
+        scatter(ax, z, source, title)
+        ax.set(xlabel="first component", ylabel="second component", aspect="auto")
+    return fig
+
+
+def denoised(ns):
+    fig, (a, b, c) = figure(10.5, 3.6, 1, 3, sharex=True, sharey=True)
+    for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
+        ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
+        scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
     return fig
 
 
@@ -274,6 +292,7 @@ PAGES = {
     "clustering": (clustering,),
     "denoising": (denoising,),
     "background": (background, escalator),
+    "kernels": (concentric, denoised),
 }
 
 

@@ -37,6 +37,7 @@ MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "ProbabilisticPCA": {Density, Samples, Imputes, Reconstructs, Components},
+    "KernelPCA": set(),
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "RobustPCA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},

@@ -184,7 +184,10 @@ TIGHT = {  # whose transform iterates: to the end, so that both give the same
     "NMF": {"tol": 1e-14, "max_iter": 20000},
     "LatentDirichletAllocation": {"mean_change_tol": 1e-14, "max_doc_update_iter": 20000},
 }
-EXACT = {"BayesianGaussianMixture": {"reg_covar": 0.0}}  # else its log-density has a term that scikit-learn's has not
+EXACT = {
+    "BayesianGaussianMixture": {"reg_covar": 0.0},  # else its log-density has a term that scikit-learn's has not
+    "KernelPCA": {"fit_inverse_transform": True},
+}
 ANSWERS = ("predict", "transform", "predict_proba", "score", "score_samples", "inverse_transform", "bic", "aic")
 
 
@@ -224,6 +227,7 @@ def test_the_way_back_gives_the_same_answers(name, data, dtype):
 OTHERWISE = {  # parameters beside the defaults, whose fits can be handed on as well
     "PCA": [{"whiten": True}, {"svd_solver": "arpack"}, {"n_components": 0.9}],
     "TruncatedSVD": [{"algorithm": "arpack"}, {"n_components": 4}],
+    "KernelPCA": [{"kernel": "rbf"}, {"kernel": "poly", "coef0": 0.5}, {"kernel": "cosine"}, {"n_components": None}],
     "FactorAnalysis": [{"rotation": "varimax"}, {"noise_variance_init": np.ones(4)}, {"n_components": 9}],
     "KMeans": [{"init": "random"}, {"init": rows("iris")[[0, 60, 120]]}],
     "GaussianMixture": [{"covariance_type": kind} for kind in ("tied", "diag", "spherical")],
@@ -284,6 +288,8 @@ def test_the_way_back_of_what_scikit_learn_does_not_have():
     X = rows("iris")
     with pytest.raises(ValueError, match=r"to_sklearn: .*metric='cosine'"):
         fitted("KMeans", X, metric="cosine").to_sklearn()
+    with pytest.raises(ValueError, match="no landmarks"):
+        fitted("KernelPCA", X, n_landmarks=20).to_sklearn()
     with pytest.raises(ValueError, match="oblique"):
         fitted("FactorAnalysis", X, rotation="promax").to_sklearn()
     with pytest.raises(ValueError, match="one doc_topic_prior for all topics"):

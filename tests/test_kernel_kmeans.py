@@ -10,8 +10,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import unmix
 from unmix import KMeans
-from unmix.cluster._kernels import Kernel
 from unmix.cluster.kernel_kmeans import KernelKMeans, refill
+from unmix.maths.kernels import Kernel
 
 
 def rows(n=200, d=3, seed=0):

@@ -21,6 +21,7 @@ from unmix import (
     FactorAnalysis,
     GaussianMixture,
     KernelKMeans,
+    KernelPCA,
     KMeans,
     KMedoids,
     LatentDirichletAllocation,
@@ -75,6 +76,7 @@ def test_extreme_weights_do_not_matter_either(cls, dtype, power):
     model, X, _ = cls.example(np.random.default_rng(0))
     X, w = np.asarray(X, dtype), np.random.default_rng(1).choice([0.5, 1.0, 1.5], len(X))
     sums = {"inertia_": 1, "objective_": 1, "reconstruction_err_": 0.5, "singular_values_": 0.5, "lambda_": -0.5}
+    sums |= {"eigenvalues_": 1, "eigenvectors_": 0.5}
     for v in (w, np.ones(len(X))):
         one, other = answers(model, X, sample_weight=v), answers(model, X, sample_weight=np.ldexp(v, power))
         for name, value in one.items():
@@ -131,6 +133,9 @@ OPTIONS = {
     "PCA parallel": (PCA("parallel", random_state=0), rows_of("PCA"), {}),
     "PCA whitened": (PCA(3, whiten=True), rows_of("PCA"), {"transform": 0}),
     "PCA of few rows": (PCA(3), rows_of("PCA")[:8], {}),
+    "linear kernel PCA": (KernelPCA(2, random_state=0), rows_of("KernelPCA"), {"transform": 1, "eigenvalues_": 2}),
+    "kernel PCA by landmarks": (KernelPCA(2, kernel="rbf", gamma=0.25, n_landmarks=40, random_state=0),
+                                rows_of("KernelPCA"), {}),
     "varimax": (FactorAnalysis(3, rotation="varimax"), rows_of("FactorAnalysis"), {}),
     "promax": (FactorAnalysis(3, rotation="promax"), rows_of("FactorAnalysis"), {}),
     "factors, a constant column": (FactorAnalysis(3), constant_beside(rows_of("FactorAnalysis")), {}),

@@ -25,6 +25,7 @@ def counts():
 UNDRAWN = {
     "PCA": [({}, rows), ({"svd_solver": "full"}, rows), ({"n_components": 2, "svd_solver": "covariance_eigh"}, rows)],
     "ProbabilisticPCA": [({}, rows), ({"n_components": 2}, rows), ({"n_components": 2, "method": "em"}, rows)],
+    "KernelPCA": [({"kernel": "rbf", "n_components": 2, "eigen_solver": "dense"}, lambda: rows()[:600])],
     "FactorAnalysis": [({"n_components": 2, "svd_method": "lapack"}, rows), ({"n_components": 2}, rows)],
     "RobustPCA": "the directions in which singular vectors are sought are drawn",
     "KMeans": [

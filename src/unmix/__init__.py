@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _MODELS = {
     "PCA": "unmix.linear.pca",
     "ProbabilisticPCA": "unmix.linear.probabilistic_pca",
+    "KernelPCA": "unmix.linear.kernel_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
     "TruncatedSVD": "unmix.linear.truncated_svd",
@@ -54,6 +55,7 @@ __all__ = [
     "KMeans",
     "KMedoids",
     "KernelKMeans",
+    "KernelPCA",
     "LatentDirichletAllocation",
     "Mixture",
     "Model",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
+    from unmix.linear.kernel_pca import KernelPCA
     from unmix.linear.pca import PCA
     from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA
@@ -118,6 +121,7 @@ def models() -> dict[str, type[Model]]:
     >>> import unmix
     >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
     ['TruncatedSVD', 'LatentDirichletAllocation']
+    ['KernelPCA', 'LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

@@ -52,6 +52,12 @@ PCA = {
 }
 
 TRUNCATED_SVD: dict[str, tuple[str, str]] = {}
+KERNEL_PCA = {
+    r"test_precomputed_kernel_not_psd\[randomized": (
+        "difference",
+        'eigen_solver="randomized" finds the largest eigenvalues, as the others do, not those of largest modulus',
+    ),
+}
 
 FACTOR_ANALYSIS: dict[str, tuple[str, str]] = {}
 
@@ -118,6 +124,7 @@ MIXTURE = {
 SECTIONS = {
     "sklearn.cluster.tests.test_k_means": Section(("KMeans",), K_MEANS),
     "sklearn.decomposition.tests.test_pca": Section(("PCA",), PCA),
+    "sklearn.decomposition.tests.test_kernel_pca": Section(("KernelPCA",), KERNEL_PCA),
     "sklearn.decomposition.tests.test_factor_analysis": Section(("FactorAnalysis",), FACTOR_ANALYSIS),
     "sklearn.decomposition.tests.test_truncated_svd": Section(("TruncatedSVD",), TRUNCATED_SVD),
     "sklearn.decomposition.tests.test_nmf": Section(("NMF",), NMF),

@@ -28,7 +28,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unmix.cluster._distances import check_symmetric
-from unmix.cluster._kernels import KERNELS, Kernel, Matrix, chunk
+from unmix.cluster._kernels import Matrix, chunk, kernel_of
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
@@ -37,6 +37,7 @@ from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.maths.distances import beyond
+from unmix.maths.kernels import KERNELS
 from unmix.maths.seeding import far_apart
 from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
@@ -87,10 +88,10 @@ class KernelLloyd(Stage):
 
     def __init__(self, model: Any) -> None:
         self.may_rise = "differences of the kernel are lost in rounding; move the rows to about zero, and scale them"
-        if not Kernel(model).semidefinite:
+        if not kernel_of(model).semidefinite:
             remedy = "choose another kernel, gamma or coef0"
             self.may_rise = f"kernel={model.kernel!r} is not positive semi-definite on these rows; {remedy}"
-        self.K, self.init, self.tol, self.kernel = model.n_clusters, model.init, model.tol, Kernel(model)
+        self.K, self.init, self.tol, self.kernel = model.n_clusters, model.init, model.tol, kernel_of(model)
 
     def open(self, data: Block, rng: np.random.Generator) -> Matrix:
         """The kernel matrix; equal rows are merged where labels are not given."""
@@ -266,7 +267,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
             raise ValueError(f"n_samples={n} should be >= n_clusters={K}: ask for fewer clusters")
         if self.kernel == "precomputed" and n != shape.d:
             raise ValueError(f"kernel='precomputed' needs a square matrix, not {n} × {shape.d}")
-        Kernel(self).check()
+        kernel_of(self).check()
         if not isinstance(self.init, str):
             label = np.asarray(self.init)
             if label.shape != (n,) or label.dtype.kind not in "iu" or label.min() < 0 or label.max() >= K:
@@ -295,7 +296,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
             if b.closing:
                 own = b.x[np.arange(len(b.x)), b.start + np.arange(len(b.x))].astype(np.float64)
             return np.asarray(own[:, None] - 2 * (b.x @ share) + U.square), np.zeros(len(b.x))
-        kernel, square = Kernel(self), U.square.astype(np.float64)
+        kernel, square = kernel_of(self), U.square.astype(np.float64)
         own = kernel.squares(b.x, U.shift)
         less = beyond(own, square)
         out = (own - less)[:, None] + square
@@ -317,7 +318,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def described(self, U: Any, data: Any) -> Described:
         """The means by their rows; those of a precomputed kernel are not held."""
-        Kernel(self).check()
+        kernel_of(self).check()
         held = {"r": 0, "s": self.shape.d} if self.kernel == "precomputed" else {"s": "r"}
         return Described(Parts, Stats, Any, {"k": self.n_clusters, **held})
 
@@ -353,7 +354,7 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
 
     def distances(self, x: np.ndarray) -> tuple[np.ndarray, str]:
         """Distances of all pairs of rows in the space of the kernel."""
-        K = x if self.kernel == "precomputed" else Kernel(self).between(x, x, self.parts.shift)
+        K = x if self.kernel == "precomputed" else kernel_of(self).between(x, x, self.parts.shift)
         apart, own = -2.0 * K, np.diagonal(K)
         apart += own[:, None]  # in place: there are n² of them
         apart += own

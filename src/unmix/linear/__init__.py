@@ -1,6 +1,8 @@
 """Linear models of real numbers: components, factors, a low rank beneath gross errors; spaces of a matrix."""
+"""Linear models of real numbers: principal components, of kernels too, factors, a low rank beneath gross errors."""
 
 from unmix.linear.factor_analysis import FactorAnalysis
+from unmix.linear.kernel_pca import KernelPCA
 from unmix.linear.pca import PCA
 from unmix.linear.probabilistic_pca import ProbabilisticPCA
 from unmix.linear.robust_pca import RobustPCA
@@ -17,3 +19,4 @@ __all__ = [
     "range_space",
     "rank",
 ]
+__all__ = ["PCA", "FactorAnalysis", "KernelPCA", "RobustPCA"]

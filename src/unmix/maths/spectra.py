@@ -83,6 +83,67 @@ def leading_axes(Q: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.sqrt(np.maximum(values[::-1], 0.0)), canonical((basis @ vectors[:, ::-1]).T)
 
 
+# -- from products with blocks of directions --
+
+
+def lanczos(
+    times: Callable[[np.ndarray], np.ndarray], first: np.ndarray, fixed: np.ndarray, k: int, tol: float, room: int
+) -> tuple[np.ndarray, np.ndarray, float, bool]:
+    """The k largest eigenvalues of a symmetric matrix, their vectors, the least Ritz value, whether they are settled.
+
+    Block Lanczos iteration: each block is the matrix times the last, made orthogonal to all before it, so that a
+    product costs hardly more than that with one vector. Eigenvalues are those of the matrix on the space that the
+    blocks span (Ritz values): none is larger than the true one, and the least one is not below the least of all.
+
+    Parameters
+    ----------
+    times : callable
+        The product with a block (n, b).
+    first : ndarray of shape (n, b)
+        The first block, b ≥ k.
+    fixed : ndarray of shape (n,)
+        A unit vector that all are to be orthogonal to.
+    k : int
+        How many.
+    tol : float
+        What ‖Sv − λv‖ may be, relative to λ.
+    room : int
+        The most directions to span; not more than n − 1.
+    """
+    n, b = first.shape
+    basis, H, m, look = np.empty((n, room + 1), order="F"), np.zeros((room, room)), 0, 0
+    basis[:, 0] = fixed
+    block = orthonormal(first, basis[:, :1])[0]
+    while True:
+        basis[:, m + 1 : m + 1 + b] = block
+        image, m = times(block), m + b
+        spanned = basis[:, 1 : m + 1]
+        H[:m, m - b : m] = spanned.T @ image
+        H[m - b : m, :m] = H[:m, m - b : m].T
+        block, R = orthonormal(image, basis[:, : m + 1])
+        full = m + b > room
+        if m >= look or full:
+            values, S = np.linalg.eigh(H[:m, :m])
+            top = values[::-1][:k]
+            error = np.linalg.norm(R @ S[m - b :, ::-1][:, :k], axis=0)
+            rounding = 4 * np.finfo(float).eps * float(np.abs(values).max())
+            settled = bool((error <= np.maximum(tol * np.abs(top), rounding)).all())
+            if settled or full:
+                return top, spanned @ S[:, ::-1][:, :k], float(values[0]), settled
+            look = m + m // 8  # a spectrum of what is spanned costs more and more
+
+
+def orthonormal(block: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An orthonormal basis Q of what a block has beside others, which are orthonormal, and R: block ≈ others + QR.
+
+    Twice, since the first time rounding leaves something of the others where little is left of the block.
+    """
+    block = block - others @ (others.T @ block)
+    Q, R = np.linalg.qr(block - others @ (others.T @ block))
+    Q, again = np.linalg.qr(Q - others @ (others.T @ Q))
+    return Q, again @ R
+
+
 # -- rows that are centred implicitly --
 
 

@@ -200,7 +200,7 @@ class Model(
     def _finish(self, fit: Fit) -> None:
         """Publish the parts under the names that users know, in the precision of the data."""
         self._dtype_, self.trace_, self.result_, self.stages_ = fit.dtype, fit.trace, fit.result, fit.stages
-        self.n_iter_ = max(min(1, self.max_iter), len(fit.trace))
+        self.n_iter_ = max(1 if self.max_iter is None else min(1, self.max_iter), len(fit.trace))
         before = self.__dict__.get("_parts_")
         self.publish(fit)
         for name, value in self.__dict__.items():
