@@ -22,6 +22,7 @@ _MODELS = {
     "GaussianMixture": "unmix.mixture.gaussian",
     "BayesianGaussianMixture": "unmix.mixture.bayesian",
     "Mixture": "unmix.mixture.mixture",
+    "MixtureOfFactorAnalyzers": "unmix.mixture.factor_analyzers",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
 }
@@ -54,6 +55,7 @@ __all__ = [
     "KernelKMeans",
     "LatentDirichletAllocation",
     "Mixture",
+    "MixtureOfFactorAnalyzers",
     "Model",
     "OutlierDetector",
     "RobustPCA",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
     from unmix.mixture.bayesian import BayesianGaussianMixture
+    from unmix.mixture.factor_analyzers import MixtureOfFactorAnalyzers
     from unmix.mixture.gaussian import GaussianMixture
     from unmix.mixture.mixture import Mixture
     from unmix.model import Model, load
