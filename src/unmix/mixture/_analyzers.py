@@ -22,7 +22,6 @@ from unmix.maths import latent
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.latent import Cells, Loadings
 from unmix.maths.order import signs
-from unmix.maths.spectra import leading
 
 FEATURES_ERROR = {"float32": 1e-3, "float64": 1e-10}  # that multiplied-out densities may have: precision × spread
 
@@ -172,45 +171,3 @@ def rotations(U: Any) -> np.ndarray:
     left = np.linalg.svd(U.loadings / np.sqrt(U.noise)[:, None], full_matrices=False)[0].transpose(0, 2, 1)
     sign = np.array([signs(Q @ W) for Q, W in zip(left, U.loadings, strict=True)])
     return np.asarray(left * sign.reshape(*left.shape[:2], 1))
-
-
-def with_factors(U: Parts, q: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """W and ψ of q factors, fewer or more: the weakest are left to the noise, new ones are faint and random."""
-    K, have, d = U.loadings.shape
-    W = rotations(U) @ U.loadings
-    if q < have:
-        return W[:, :q], U.noise + (W[:, q:] ** 2).sum(axis=1)
-    faint = 0.1 * np.sqrt(U.noise)[:, None] * rng.standard_normal((K, q - have, d))
-    return np.concatenate([W, faint], axis=1), U.noise
-
-
-def analysed(S: np.ndarray, q: int, floor: np.ndarray, isotropic: bool, enough: bool) -> tuple[np.ndarray, np.ndarray]:
-    """W and ψ that come near a covariance; no loading is zero, which EM would not leave."""
-    d = len(S)
-    if isotropic:
-        rest = np.trace(S) - leading(S, q)[0].sum()
-        noise = np.maximum(np.full(d, rest / max(d - q, 1)), np.maximum(floor, 1e-3 * np.trace(S) / d))
-    else:
-        noise = np.maximum(latent.first_noise(S, q, enough), floor)
-    return best_loadings(S, q, noise), noise
-
-
-def best_loadings(S: np.ndarray, q: int, noise: np.ndarray) -> np.ndarray:
-    """The W of largest likelihood given ψ, but no loading zero."""
-    root = np.sqrt(noise)
-    values, V = leading(S / np.outer(root, root), q)
-    return np.asarray(np.sqrt(np.maximum(values - 1.0, 0.01))[:, None] * V * root)
-
-
-def split(U: Parts, empty: np.ndarray) -> Parts:
-    """Each empty component takes half of the heaviest one, the means to either side along its longest axis."""
-    weights, means, loadings, noise = (a.copy() for a in (U.weights, U.means, U.loadings, U.noise))
-    for k in empty:
-        j = int(weights.argmax())
-        spread = np.vstack([loadings[j], np.diag(np.sqrt(noise[j]))]) if not loadings.shape[1] else loadings[j]
-        _, length, axes = np.linalg.svd(spread, full_matrices=False)
-        axis = length[0] * axes[0] * signs(axes[:1])[0]
-        means[k], means[j] = means[j] + 0.5 * axis, means[j] - 0.5 * axis
-        weights[k] = weights[j] = weights[j] / 2.0
-        loadings[k], noise[k] = loadings[j], noise[j]
-    return U._replace(weights=weights, means=means, loadings=loadings, noise=noise)

@@ -39,25 +39,24 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths import latent
 from unmix.maths.arrays import Array
-from unmix.mixture._analyzers import (
-    Events,
-    Parts,
-    Scratch,
-    Stats,
+from unmix.mixture._analyzers import Events, Parts, Scratch, Stats, completed, rotations, rows_of
+from unmix.mixture._base import DEAD_SHARE
+from unmix.mixture._factors import (
     analysed,
     best_loadings,
-    completed,
-    rotations,
-    rows_of,
+    checked,
+    covariance,
+    covariances,
+    joined,
     split,
+    stats_of,
     with_factors,
 )
-from unmix.mixture._base import DEAD_SHARE
-from unmix.mixture._gaussian import WEIGHT_FLOOR, join, nearest
 from unmix.mixture._start import FromRows
 from unmix.model.capabilities import Gaussians
 from unmix.model.starved import scarce, starved
 
+TINY = 1e-300  # stands for a weight of zero, by which is divided
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 LEAST_NOISE = {"float32": 1e-5, "float64": 1e-6}  # share of a column's variance
 BLOCK_BYTES = 16 << 20  # of a block that is made larger because there are many statistics to add up
@@ -207,9 +206,9 @@ class MixtureOfFactorAnalyzers(FromRows):
         if data.observed is not None:
             self._afford(d)
         z = np.eye(K)[before] if before is not None else self._assignment(x, w, shift, rng)
-        unit, floor = self._units(shift, (w @ x**2) / np.maximum(w @ seen, WEIGHT_FLOOR))
+        unit, floor = self._units(shift, (w @ x**2) / np.maximum(w @ seen, TINY))
         v, zw = x / unit, z * w[:, None]
-        N, means = zw.sum(axis=0), (zw.T @ v) / np.maximum(zw.T @ seen, WEIGHT_FLOOR)
+        N, means = zw.sum(axis=0), (zw.T @ v) / np.maximum(zw.T @ seen, TINY)
         S = np.array([covariance((v - means[k]) * seen, seen, zw[:, k]) for k in range(K)])
         q, total = self._size(d), N.sum()
         pooled = np.tensordot(N / total, S, 1)
@@ -261,21 +260,7 @@ class MixtureOfFactorAnalyzers(FromRows):
             grown = (np.concatenate([a, a[:1]]) for a in (U.means, U.loadings, U.noise))
             new = Parts(U.shift, U.unit, U.floor, np.append(U.weights, 0.0), *grown, Events(np.zeros(K + 1, np.int64)))
             return completed(split(new, np.array([K])))
-        return self._joined(U)
-
-    def _joined(self, U: Parts) -> Parts:
-        """Two made one: the factors of their joint covariance."""
-        C = covariances(U.loadings, U.noise)
-        a, b = nearest("full", U.weights, U.means, C)
-        weights, means, loadings, noise = U.weights.copy(), U.means.copy(), U.loadings.copy(), U.noise.copy()
-        means[a], both = join(np.maximum(weights[[a, b]], WEIGHT_FLOOR), means[[a, b]], C[[a, b]])
-        weights[a] += weights[b]
-        loadings[a], noise[a] = analysed(both, loadings.shape[1], U.floor, self._isotropic, True)
-        if self.shared_noise:
-            noise[a] = noise[b]
-            loadings[a] = best_loadings(both, loadings.shape[1], noise[a])
-        parts = (np.delete(v, b, axis=0) for v in (weights, means, loadings, noise))
-        return completed(Parts(U.shift, U.unit, U.floor, *parts, Events(np.zeros(len(weights) - 1, np.int64))))
+        return joined(U, self._isotropic, self.shared_noise)
 
     # ---------------------------------------------------------------- passes
 
@@ -427,6 +412,44 @@ class MixtureOfFactorAnalyzers(FromRows):
         return np.asarray((v + U.means[k]) * U.unit + U.shift)
 
     @classmethod
+    def from_parameters(
+        cls, weights: Any, means: Any, components: Any, noise_variance: Any, **params: Any
+    ) -> MixtureOfFactorAnalyzers:
+        """Return a mixture with given parameters, ready for `sample`, `predict` and `score` without a fit.
+
+        With `warm_start=True` a fit begins with them.
+
+        Parameters
+        ----------
+        weights : array of shape (K,)
+            π.
+        means : array of shape (K, d)
+            μ.
+        components : array of shape (K, q, d)
+            W.
+        noise_variance : array of shape (K, d)
+            ψ.
+        **params
+            Other parameters of the class, such as `random_state`.
+
+        Returns
+        -------
+        model : MixtureOfFactorAnalyzers
+        """
+        pi, mu, W, psi = checked(weights, means, components, noise_variance)
+        K, q, d = W.shape
+        model = cls(K, q, **params)
+        model._validate_params()
+        shape, shift = Shape(K, d, np.dtype(np.float64), weight=1.0), pi @ mu
+        variance = pi @ ((mu - shift) ** 2 + np.einsum("kaj,kaj->kj", W, W) + psi)
+        unit, floor = model.at(shape)._units(shift, variance)
+        own = (mu - shift) / unit, W / unit, psi / unit**2
+        floor = np.minimum(floor, own[2].min(axis=0))
+        U = completed(Parts(shift, unit, floor, pi, *own, Events(np.zeros(K, np.int64))))
+        model.adopt(U, shape, stats_of(U))
+        return model
+
+    @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[MixtureOfFactorAnalyzers, np.ndarray, Callable[[Any], None]]:
         """Three groups of two factors each in eight columns, with noise of different size."""
         means = 3.0 * rng.normal(size=(3, 8))
@@ -446,15 +469,3 @@ class MixtureOfFactorAnalyzers(FromRows):
             np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.05)
 
         return cls(3, 2, tol=1e-4, random_state=0), X, found
-
-
-def covariance(away: np.ndarray, seen: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Weighted covariance of rows about their mean, unobserved cells 0, of as many cells as the columns have."""
-    mine = w > 0
-    away, count = away[mine], np.sqrt(np.maximum(w @ seen, WEIGHT_FLOOR))
-    return np.asarray((away.T * w[mine]) @ away / np.outer(count, count))
-
-
-def covariances(loadings: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """WᵀW + diag ψ of each component."""
-    return np.asarray(loadings.transpose(0, 2, 1) @ loadings + noise[:, :, None] * np.eye(noise.shape[1]))
