@@ -138,7 +138,7 @@ def test_a_mixture_of_isotropic_analysers_is_one_of_pcas():
 
 @pytest.mark.parametrize(("noise", "shared"), KINDS)
 def test_densities_are_scipys(noise, shared):
-    X = planted(300)[0]
+    X = planted(90)[0]
     H = holes(X)
     H[5] = np.nan
     for data in (X, H):
@@ -209,7 +209,7 @@ def test_planted_analysers_are_found(share):
 def test_groups_that_differ_in_their_factors_alone():
     """k-means and diagonal mixtures see one cloud."""
     X, label, _ = planted(1500, 10, 2, 1, apart=0.0)
-    model = quietly(MixtureOfFactorAnalyzers(2, 1, n_init=5, tol=1e-6, random_state=0), X)
+    model = quietly(MixtureOfFactorAnalyzers(2, 1, init_params="random", n_init=5, tol=1e-6, random_state=0), X)
     assert adjusted_rand_score(model.labels_, label) > 0.5
     plain = quietly(GaussianMixture(2, covariance_type="diag", n_init=5, random_state=0), X)
     assert adjusted_rand_score(plain.labels_, label) < 0.4
@@ -256,7 +256,7 @@ def test_factor_scores_rebuild_rows():
 
 
 def test_imputation_is_that_of_the_same_gaussians():
-    X = planted(300)[0]
+    X = planted(150)[0]
     H = holes(X)
     H[7] = np.nan
     model = quietly(MixtureOfFactorAnalyzers(3, 2, random_state=0), H)
@@ -278,7 +278,7 @@ def test_imputation_is_that_of_the_same_gaussians():
 def test_sample_and_criteria():
     X = planted(900, apart=3.0)[0]
     model = quietly(MixtureOfFactorAnalyzers(3, 2, tol=1e-6, random_state=0), X)
-    draws, y = model.sample(60_000)
+    draws, y = model.sample(30_000)
     weights, means, C = model.gaussians()
     np.testing.assert_allclose(np.bincount(y) / len(y), weights, atol=0.01)
     np.testing.assert_allclose(np.cov(draws[y == 1].T), C[1], atol=0.15)
@@ -286,8 +286,8 @@ def test_sample_and_criteria():
     K, q, d = 3, 2, 12
     p = K - 1 + K * d + K * (d * q - 1 + d)
     assert model.n_parameters() == p
-    assert model.bic(X) == pytest.approx(p * np.log(len(X)) - 2 * log_density(model, X).sum())
-    assert model.aic(X) == pytest.approx(2 * p - 2 * log_density(model, X).sum())
+    assert model.bic(X) == pytest.approx(p * np.log(len(X)) - 2 * model.score_samples(X).sum())
+    assert model.aic(X) == pytest.approx(2 * p - 2 * model.score_samples(X).sum())
     z = model.predict_proba(X)
     entropy = -(z * np.log(np.maximum(z, 1e-300))).sum()
     assert model.icl(X) == pytest.approx(model.bic(X) + 2 * entropy)
@@ -337,20 +337,20 @@ def test_how_many_components():
 
 
 def test_how_many_factors():
-    X = planted(900, 10, 2, 3, apart=2.0)[0]
+    X = planted(600, 7, 2, 2, apart=2.0)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = unmix.select(
-            MixtureOfFactorAnalyzers(2, tol=1e-5), X, k=range(1, 12), parameter="n_factors", random_state=0
+            MixtureOfFactorAnalyzers(2, tol=1e-5), X, k=range(1, 9), parameter="n_factors", random_state=0
         )
-        chosen = unmix.Select(MixtureOfFactorAnalyzers(2), k=[2, 3], parameter="n_factors", random_state=0).fit(X)
-    assert answer.k == 3
+        chosen = unmix.Select(MixtureOfFactorAnalyzers(2), k=[1, 2], parameter="n_factors", random_state=0).fit(X)
+    assert answer.k == 2
     assert (answer.criterion, answer.parameter) == ("bic", "n_factors")
-    assert answer.sentence.startswith("3 factors")
-    assert "k = 11" in answer.reason  # more factors than columns
-    assert answer.model.components_.shape == (2, 3, 10)
-    assert (np.diff(answer.table["objective"]) < 0).all()  # a factor more never fits worse
-    assert chosen.k_ == chosen.model_.n_factors == 3
+    assert answer.sentence.startswith("2 factors")
+    assert "k = 8" in answer.reason  # more factors than columns
+    assert answer.model.components_.shape == (2, 2, 7)
+    assert (np.diff(answer.table["objective"]) < 1e-4).all()  # a factor more never fits worse
+    assert chosen.k_ == chosen.model_.n_factors == 2
 
 
 def test_only_numbers_of_the_model_are_chosen():

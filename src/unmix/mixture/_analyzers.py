@@ -90,7 +90,7 @@ def completed(U: Parts) -> Parts:
     P = H @ scaled
     sizes = U.means**2 / noise
     logdet = 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1) + np.log(noise).sum(axis=1) + d * LOG_2PI
-    constant = np.log(np.maximum(U.weights, WEIGHT_FLOOR)) - 0.5 * (logdet + sizes.sum(axis=1)) - np.log(U.unit).sum()
+    constant = np.log(np.maximum(U.weights, WEIGHT_FLOOR)) - 0.5 * (logdet + sizes.sum(axis=1))
     spread = (sizes + np.einsum("kaj,kaj->kj", W, W) / noise + 1.0).sum(axis=1).max()
     linear = np.concatenate([P, (U.means / noise)[:, None]], axis=1)
     offset = np.einsum("kaj,kj->ka", P, U.means)
@@ -100,13 +100,15 @@ def completed(U: Parts) -> Parts:
 def rows_of(
     U: Any, x: np.ndarray, w: np.ndarray | None, observed: np.ndarray | None, collect: bool
 ) -> tuple[np.ndarray, np.ndarray, Stats | None]:
-    """Responsibilities (n, K), log p of each row and, if wanted, statistics, the fastest way that the numbers allow."""
+    """Responsibilities (n, K), log p in float64 and, if wanted, statistics, the fastest way that the numbers allow."""
     error = np.finfo(x.dtype).eps * float(U.scratch.spread)
     if observed is None and error <= FEATURES_ERROR[x.dtype.name]:
         z, log_p, stats = by_features(U, x, w, collect)
     else:
         z, log_p, stats = by_cells(U, x, w, observed, collect)
-    return np.ascontiguousarray(z.T, x.dtype), log_p.astype(x.dtype, copy=False), stats
+    size = np.log(U.unit, dtype=np.float64)  # in units the densities are larger; single precision would lose digits
+    log_p = log_p - (size.sum() if observed is None else observed @ size)
+    return np.ascontiguousarray(z.T, x.dtype), log_p, stats
 
 
 def by_features(U: Any, x: np.ndarray, w: np.ndarray | None, collect: bool) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -114,11 +116,14 @@ def by_features(U: Any, x: np.ndarray, w: np.ndarray | None, collect: bool) -> t
     S = U.scratch
     (K, wide, d), n = S.linear.shape, len(x)
     q = wide - 1
-    v, v2 = room((2, n, d), x.dtype)
+    cells, many = n * d, K * wide * n
+    space = room((2 * (cells + many),), x.dtype)
+    v, v2 = space[: 2 * cells].reshape(2, n, d)
+    y, weighted = space[2 * cells :].reshape(2, K, wide, n)
     np.subtract(x, U.shift, out=v)
     v *= 1.0 / U.unit
     np.multiply(v, v, out=v2)
-    y = (S.linear.reshape(K * wide, d) @ v.T).reshape(K, wide, n)  # the last row of each: vᵀ ψ⁻¹ μ
+    np.matmul(S.linear.reshape(K * wide, d), v.T, out=y.reshape(K * wide, n))  # the last row of each: vᵀ ψ⁻¹ μ
     y[:, :q] -= S.offset[:, :, None]
     z = S.curve @ v2.T
     z += y[:, q] + S.constant[:, None]
@@ -128,7 +133,7 @@ def by_features(U: Any, x: np.ndarray, w: np.ndarray | None, collect: bool) -> t
         return z, log_p, None
     zw = z if w is None else z * w.astype(x.dtype, copy=False)
     y[:, q] = 1.0
-    weighted = y * zw[:, None]
+    np.multiply(y, zw[:, None], out=weighted)
     cross = (weighted.reshape(K * wide, n) @ v).reshape(K, wide, d).astype(np.float64)
     second = (weighted @ y.transpose(0, 2, 1)).astype(np.float64)
     turn = np.zeros((K, wide, wide))  # from y to z
@@ -146,13 +151,12 @@ def by_cells(
     (K, q, _), n, v = U.loadings.shape, len(x), U.measured(x, observed)
     analysers = [U.analyser(k) for k in range(K)]
     share = np.log(np.maximum(U.weights, WEIGHT_FLOOR), dtype=np.float64)
-    size = np.log(U.unit, dtype=np.float64)
     z, log_p, total = np.empty((K, n)), np.empty(n), None
     for c in latent.chunks(n, int(np.ceil(np.sqrt(K) * q))):
         seen = None if observed is None else observed[c]
         found = [latent.posterior(A, v[c], seen) for A in analysers]
         own = share[:, None] - np.array([p.loss for p in found])
-        log_p[c] = normalise(own) - (size.sum() if seen is None else seen @ size)
+        log_p[c] = normalise(own)
         z[:, c] = own
         if collect:
             zw = own if w is None else own * w[c]
@@ -169,5 +173,5 @@ def by_cells(
 def rotations(U: Any) -> np.ndarray:
     """Orthogonal Q_k whose Q_k W_k are canonical loadings: orthogonal in units of the noise, the strongest first."""
     left = np.linalg.svd(U.loadings / np.sqrt(U.noise)[:, None], full_matrices=False)[0].transpose(0, 2, 1)
-    sign = np.array([signs(Q @ W) for Q, W in zip(left, U.loadings, strict=True)])
+    sign = np.array([signs(Q @ W) for Q, W in zip(left, U.loadings * U.unit, strict=True)])
     return np.asarray(left * sign.reshape(*left.shape[:2], 1))

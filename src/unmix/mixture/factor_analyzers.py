@@ -277,7 +277,8 @@ class MixtureOfFactorAnalyzers(FromRows):
 
     def posterior(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """Responsibilities and log p(x) of each row."""
-        return rows_of(U, b.x, b.w, b.observed, False)[:2]
+        z, log_p, _ = rows_of(U, b.x, b.w, b.observed, False)
+        return z, log_p.astype(b.x.dtype)
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """The expanded M-step of every component; those that hold nothing are reset."""
@@ -441,8 +442,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         model = cls(K, q, **params)
         model._validate_params()
         shape, shift = Shape(K, d, np.dtype(np.float64), weight=1.0), pi @ mu
-        variance = pi @ ((mu - shift) ** 2 + np.einsum("kaj,kaj->kj", W, W) + psi)
-        unit, floor = model.at(shape)._units(shift, variance)
+        unit, floor = model.at(shape)._units(shift, pi @ (np.einsum("kaj,kaj->kj", W, W) + psi))
         own = (mu - shift) / unit, W / unit, psi / unit**2
         floor = np.minimum(floor, own[2].min(axis=0))
         U = completed(Parts(shift, unit, floor, pi, *own, Events(np.zeros(K, np.int64))))
