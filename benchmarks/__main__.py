@@ -17,6 +17,8 @@ from benchmarks.processor import PROCESSORS, pretend
 MODULES = (
     "startup", "pca", "kernel_pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
     "nmf", "lda", "robust_pca", "small",
+    "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
+    "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

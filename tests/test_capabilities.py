@@ -47,6 +47,7 @@ DECLARED = {
     "GaussianMixture": MIXTURE,
     "BayesianGaussianMixture": MIXTURE,
     "Mixture": {*MIXTURE, PerColumn},
+    "MixtureOfFactorAnalyzers": MIXTURE,
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
 }

@@ -48,6 +48,7 @@ UNDRAWN = {
     ],
     "BayesianGaussianMixture": "every start is drawn",
     "Mixture": "every start is drawn",
+    "MixtureOfFactorAnalyzers": "every start is drawn",
     "NMF": [({"n_components": K, "init": init, "max_iter": 20}, lambda: rows(True)) for init in ("nndsvd", "nndsvda")],
     "LatentDirichletAllocation": [
         ({"n_components": K, "components_init": counts()[:K] + 1, "max_iter": 5}, counts),

@@ -25,6 +25,7 @@ _MODELS = {
     "GaussianMixture": "unmix.mixture.gaussian",
     "BayesianGaussianMixture": "unmix.mixture.bayesian",
     "Mixture": "unmix.mixture.mixture",
+    "MixtureOfFactorAnalyzers": "unmix.mixture.factor_analyzers",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
 }
@@ -58,6 +59,7 @@ __all__ = [
     "KernelPCA",
     "LatentDirichletAllocation",
     "Mixture",
+    "MixtureOfFactorAnalyzers",
     "Model",
     "OutlierDetector",
     "ProbabilisticPCA",
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from unmix.linear.robust_pca import RobustPCA
     from unmix.linear.truncated_svd import TruncatedSVD
     from unmix.mixture.bayesian import BayesianGaussianMixture
+    from unmix.mixture.factor_analyzers import MixtureOfFactorAnalyzers
     from unmix.mixture.gaussian import GaussianMixture
     from unmix.mixture.mixture import Mixture
     from unmix.model import Model, load

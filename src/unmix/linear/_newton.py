@@ -96,20 +96,6 @@ def moments_loss(U: Loadings, s: Moments) -> float:
 # -- the noise, and the loadings given the noise --
 
 
-def first_noise(S: np.ndarray, k: int, enough: bool) -> np.ndarray:
-    """(1 − k/2d) of the variance that the other columns do not explain; half of the variance where rows are too few."""
-    d, var = len(S), np.diag(S)
-    if not enough:
-        return 0.5 * var
-    scale = np.sqrt(np.where(var > 0, var, 1.0))
-    try:
-        L = np.linalg.cholesky(S / np.outer(scale, scale) + 1e-6 * np.eye(d))
-    except np.linalg.LinAlgError:  # columns alike to the rounding of single precision
-        return 0.5 * var
-    H = scipy.linalg.solve_triangular(L, np.eye(d), lower=True)
-    return var * np.clip((1.0 - 0.5 * k / d) / np.einsum("ij,ij->j", H, H), 0.005, 1.0)
-
-
 def profile(S: np.ndarray, noise: np.ndarray, k: int) -> tuple[float, np.ndarray, np.ndarray]:
     """f, and the eigenvalues (descending) and eigenvectors of ψ^-½ S ψ^-½."""
     r = 1.0 / np.sqrt(noise)

@@ -31,7 +31,7 @@ from unmix.engine.sample import centre_of
 from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.linear._em import CellEM
-from unmix.linear._newton import Newton, best_loadings, factor, first_noise, infer, profile
+from unmix.linear._newton import Newton, best_loadings, factor, infer, profile
 from unmix.linear._rotations import rotate
 from unmix.linear._stage import Way
 from unmix.maths import latent
@@ -223,7 +223,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         if self.noise_variance_init is not None:
             noise = np.maximum(np.asarray(self.noise_variance_init, dtype=np.float64), floor)
         else:
-            noise = np.maximum(first_noise(S, k, enough=b.observed is None and b.x.shape[0] > 2 * d), floor)
+            noise = np.maximum(latent.first_noise(S, k, enough=b.observed is None and b.x.shape[0] > 2 * d), floor)
         _, lam, V = profile(S, noise, k)
         kind = Loadings if data.observed is None and self.shape.complete else CellLoadings
         return kind(shift, shift, best_loadings(noise, lam, V, k), noise, floor, np.eye(k))

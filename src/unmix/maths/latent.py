@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import dense
@@ -151,38 +152,55 @@ def expect(U: Loadings, x: Any, w: np.ndarray | None, observed: np.ndarray | Non
     """The statistics A, B, C, N about the origin U.shift, and −log p of the observed cells."""
     x = dense(x)
     k, d = U.loadings.shape
-    i, j = np.tril_indices(k + 1)
-    second, latent = np.zeros((len(i), d)), np.zeros(len(i))
-    cross, square = np.zeros((k + 1, d)), np.zeros(d)
-    loss = 0.0
+    t = (k + 1) * (k + 2) // 2
+    total, loss = Cells(np.zeros((t, d)), np.zeros((k + 1, d)), np.zeros(d), np.zeros(t)), 0.0
     for c in chunks(len(x), k):
         seen = None if observed is None else observed[c]
         p = posterior(U, x[c], seen)
-        n = len(p.loss)
-        weight = np.ones(n) if w is None else w[c]
-        one = np.vstack([p.mean, np.ones((1, n))])
-        E = one[i] * one[j]
-        inner = i < k
-        E[inner] += np.einsum("pan,pan->an", p.half[:, i[inner]], p.half[:, j[inner]])
-        E *= weight
-        if seen is None:
-            total = E.sum(axis=1)
-            second += total[:, None]
-            latent += total
-        else:
-            second += E @ seen.astype(np.float64)
-            latent += E @ seen.any(axis=1)  # a row without an observed cell does not count
-        cross += (one * weight) @ p.residual
-        square += weight @ (p.residual * p.residual)
+        weight = np.ones(len(p.loss)) if w is None else w[c]
+        for into, part in zip(total, sums(p, weight, seen), strict=True):
+            into += part
         loss += float(p.loss.sum() if w is None else weight @ p.loss)
-    delta = (U.mean - U.shift).astype(np.float64)  # from the current centre to the fixed origin
-    square += delta * (2.0 * cross[k] + delta * second[-1])
-    cross += delta * second[i == k]
-    return Cells(second, cross, square, latent), loss
+    return moved(total, (U.mean - U.shift).astype(np.float64)), loss
 
 
-def maximise(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
-    """The expanded M-step, with one ψ for all columns if `isotropic`.
+def sums(p: Posterior, weight: np.ndarray, seen: np.ndarray | None) -> Cells:
+    """A, B, C, N of weighted rows about the current mean; of complete rows A has one column, which stands for all."""
+    k, n = p.mean.shape
+    i, j = np.tril_indices(k + 1)
+    one = np.vstack([p.mean, np.ones((1, n))])
+    E = one[i] * one[j]
+    inner = i < k
+    E[inner] += np.einsum("pan,pan->an", p.half[:, i[inner]], p.half[:, j[inner]])
+    E *= weight
+    if seen is None:
+        latent = E.sum(axis=1)
+        second = latent[:, None]
+    else:
+        latent = E @ seen.any(axis=1)  # a row without an observed cell does not count
+        second = E @ seen.astype(np.float64)
+    return Cells(second, (one * weight) @ p.residual, weight @ (p.residual * p.residual), latent)
+
+
+def moved(s: Cells, delta: np.ndarray) -> Cells:
+    """Statistics about the mean, about an origin from which the mean is `delta` away."""
+    k = len(s.cross) - 1
+    row = np.tril_indices(k + 1)[0] == k
+    square = s.square + delta * (2.0 * s.cross[k] + delta * s.second[-1])
+    return s._replace(cross=s.cross + delta * s.second[row], square=square)
+
+
+class Regressed(NamedTuple):
+    """The next μ and W; for each column what they leave of its squares, and how many cells that is of."""
+
+    mean: np.ndarray
+    loadings: np.ndarray
+    rest: np.ndarray
+    count: np.ndarray
+
+
+def regress(U: Loadings, s: Cells) -> Regressed:
+    """The expanded M-step of μ and W, which does not depend on ψ.
 
     LinAlgError where extrapolated statistics cannot come from any data.
     """
@@ -193,20 +211,31 @@ def maximise(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
     C = s.square - delta * (2.0 * s.cross[k] - delta * count)
     blind = ~(count > 0)  # a column that no row of an online batch has shown stays as it is
     if blind.any():
-        A, B = A.copy(), B.copy()
+        blind = np.broadcast_to(blind, d)
+        A, B = np.array(np.broadcast_to(A, (d, k + 1, k + 1))), B.copy()
         A[blind], B[blind] = np.eye(k + 1), np.vstack([U.loadings, np.zeros(d)]).T[blind]
     np.linalg.cholesky(A)
-    T = np.linalg.solve(A, B[:, :, None])[:, :, 0]
-    rest = np.maximum(C - np.einsum("ja,ja->j", T, B), 0.0)
-    rest[blind] = 0.0
-    if isotropic:
-        noise = np.maximum(np.full(d, rest.sum() / count.sum()), U.floor)
-    else:
-        noise = np.where(blind, U.noise, np.maximum(rest / np.where(blind, 1.0, count), U.floor))
+    T = np.linalg.solve(A[0], B.T).T if len(A) == 1 else np.linalg.solve(A, B[:, :, None])[:, :, 0]
+    rest = np.where(blind, 0.0, np.maximum(C - np.einsum("ja,ja->j", T, B), 0.0))
     N = N / N[k, k]
     a, R = N[k, :k], N[:k, :k] - np.outer(N[k, :k], N[k, :k])
     W = T[:, :k].T
-    return U._replace(mean=U.mean + T[:, k] + a @ W, loadings=np.linalg.cholesky(R).T @ W, noise=noise)
+    mean, loadings = U.mean + T[:, k] + a @ W, np.linalg.cholesky(R).T @ W
+    return Regressed(mean, loadings, rest, np.where(blind, 0.0, np.broadcast_to(count, d)))
+
+
+def maximise(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
+    """The expanded M-step, with one ψ for all columns if `isotropic`."""
+    r = regress(U, s)
+    return U._replace(mean=r.mean, loadings=r.loadings, noise=noise_of(r.rest, r.count, U.noise, U.floor, isotropic))
+
+
+def noise_of(rest: np.ndarray, count: np.ndarray, before: np.ndarray, floor: np.ndarray, isotropic: bool) -> np.ndarray:
+    """ψ of what is left of the squares of so many cells; where there are none it stays as it was."""
+    if isotropic:
+        return np.maximum(np.full(len(rest), rest.sum() / count.sum()), floor)
+    blind = ~(count > 0)
+    return np.where(blind, before, np.maximum(rest / np.where(blind, 1.0, count), floor))
 
 
 def unpack(triangle: np.ndarray, k: int) -> np.ndarray:
@@ -235,3 +264,17 @@ def expected_moments(U: Loadings, x: Any, w: np.ndarray | None, observed: np.nda
             spread = np.where(seen, 0.0, h.T @ W)
             scatter += (spread.T * weight) @ spread
     return Moments(n, total, scatter).about((U.shift - U.mean).astype(np.float64))
+
+
+def first_noise(S: np.ndarray, k: int, enough: bool) -> np.ndarray:
+    """(1 − k/2d) of the variance that the other columns do not explain; half of the variance where rows are too few."""
+    d, var = len(S), np.diag(S)
+    if not enough:
+        return 0.5 * var
+    scale = np.sqrt(np.where(var > 0, var, 1.0))
+    try:
+        L = np.linalg.cholesky(S / np.outer(scale, scale) + 1e-6 * np.eye(d))
+    except np.linalg.LinAlgError:  # columns alike to the rounding of single precision
+        return 0.5 * var
+    H = scipy.linalg.solve_triangular(L, np.eye(d), lower=True)
+    return var * np.clip((1.0 - 0.5 * k / d) / np.einsum("ij,ij->j", H, H), 0.005, 1.0)

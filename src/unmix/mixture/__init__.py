@@ -1,6 +1,7 @@
 """Mixtures: each row comes from one of several distributions, and which one is hidden."""
 
 from unmix.mixture.bayesian import BayesianGaussianMixture
+from unmix.mixture.factor_analyzers import MixtureOfFactorAnalyzers
 from unmix.mixture.families import (
     Bernoulli,
     Categorical,
@@ -23,6 +24,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "Mixture",
+    "MixtureOfFactorAnalyzers",
     "Multinomial",
     "Poisson",
     "Student",

@@ -13,17 +13,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from unmix.engine.block import Block, Local
-from unmix.engine.layout import Shape
-from unmix.engine.sample import centre_of
-from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.kernels import gaussian_rows as rows
 from unmix.maths import gaussian
 from unmix.maths.arrays import Array
-from unmix.mixture._base import BaseMixture
+from unmix.mixture._start import FromRows
 from unmix.mixture.covariances import Stats, as_matrices, is_matrix, moments, n_free, shape_of
 from unmix.model.capabilities import Gaussians
-from unmix.model.lloyd import ROUNDS, Lloyd
 
 VARIANCE_FLOOR = 1e-12  # share of the mean square
 FEATURES_ERROR = {"float32": 1e-3, "float64": 1e-10}  # that multiplied-out densities may have: precision × spread
@@ -45,7 +41,7 @@ class Scratch(NamedTuple):
 NO_SCRATCH = Scratch(np.zeros(0), np.zeros(0))
 
 
-class GaussianBase(BaseMixture):
+class GaussianBase(FromRows):
     """Parts have at least shift, weights, means, covariances, factors, events.floored and scratch."""
 
     degrees: ClassVar[dict[str, int | None]] = {
@@ -63,7 +59,6 @@ class GaussianBase(BaseMixture):
 
     covariance_type: str
     reg_covar: float
-    init_params: str
 
     # ---------------------------------------------------------------- rows
 
@@ -102,24 +97,6 @@ class GaussianBase(BaseMixture):
 
     # ---------------------------------------------------------------- the start
 
-    def stages(self, shape: Shape) -> list[Stage]:
-        """A short k-means where it gives the first responsibilities."""
-        rounds = {"kmeans": ROUNDS, "k-means++": 0}.get(self.init_params)
-        return [self] if rounds is None else [Lloyd(self, self.n_components, rounds), self]
-
-    def points(self, sample: Block) -> tuple[np.ndarray, np.ndarray]:
-        """The sample's rows about their origin, missing cells at the mean."""
-        return self._about(sample)[1:]
-
-    def _about(self, sample: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Origin, the sample's rows about it and their weights."""
-        shift = centre_of(sample)
-        x = sample.x.astype(np.float64) - shift
-        if sample.observed is not None:
-            x *= sample.observed  # the mean, for the start alone
-        w = np.ones(len(x)) if sample.w is None else sample.w
-        return (shift, x, w) if w.all() else (shift, x[w > 0], w[w > 0])
-
     def _first(
         self, labels: np.ndarray | None, sample: Block, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Stats]:
@@ -127,14 +104,6 @@ class GaussianBase(BaseMixture):
         shift, x, w = self._about(sample)
         z = np.eye(self.n_components)[labels] if labels is not None else self._assignment(x, w, shift, rng)
         return shift, x, w, moments(self.covariance_type, z * w[:, None], x)
-
-    def _assignment(self, x: np.ndarray, w: np.ndarray, shift: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """First responsibilities of complete rows."""
-        K = self.n_components
-        if self.init_params == "random":
-            z = rng.random((len(x), K))
-            return np.asarray(z / z.sum(axis=1, keepdims=True))
-        return nearest_of(x[rng.choice(len(x), K, replace=len(x) < K, p=w / w.sum())], x)
 
     def go_on(self, U: Any) -> Any:
         """The parts of the last fit, where they are as many Gaussians with covariances of this form."""
@@ -233,11 +202,6 @@ def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, collect: bool) -> tu
     moved = A + N[:, None] * means  # from each mean to the origin, as B is below
     B = rows.pack(B + A[:, :, None] * means[:, None, :] + means[:, :, None] * moved[:, None, :])
     return z, log_p, rows.Totals(N, moved, B.sum(axis=0) if G.kind == "tied" else B)
-
-
-def nearest_of(centres: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """1 for the centre that each row is nearest to, else 0."""
-    return np.asarray(np.eye(len(centres))[((centres**2).sum(axis=1) - 2.0 * x @ centres.T).argmin(axis=1)])
 
 
 def split(

@@ -44,9 +44,9 @@ from unmix.mixture._gaussian import (
     Scratch,
     join,
     nearest,
-    nearest_of,
     split,
 )
+from unmix.mixture._start import nearest_of
 from unmix.mixture.covariances import (
     Stats,
     as_matrices,

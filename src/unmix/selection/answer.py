@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unmix.model.capabilities import Groups
 from unmix.selection.criteria import WORDS, Score
 from unmix.selection.evidence import MAJORITY, ROWS_PER_NUMBER, Evidence, held
 from unmix.selection.halves import STEADY
@@ -134,7 +133,7 @@ def _criterion(q: Question, name: str, score: Score, e: Evidence, k: int) -> str
     if not len(others) or not np.isfinite(value[others]).any():
         return f"{start}; no other k was judged."
     if e.first == 1 == k:
-        start = f"One part is enough for the {word}" + ": no structure" * (isinstance(q.model, Groups) and not e.clear)
+        start = f"One part is enough for the {word}" + ": no structure" * (q.groups and not e.clear)
     j = int(others[np.argmin(value[others])])
     apart = value[j] - value[i]
     if name in ("aic", "bic", "icl") and apart < 0:

@@ -12,6 +12,7 @@ import unmix
 from unmix.model import Model
 
 SIZES = ("n_components", "n_clusters")
+OTHER_NUMBERS = ("n_init", "n_jobs")  # which say how a fit runs
 
 
 def estimator(model: Any) -> Any:
@@ -32,10 +33,14 @@ def estimator(model: Any) -> Any:
     raise ValueError(f"model is {kind}: give the model first and the rows second, as in select('KMeans', X)")
 
 
-def size_of(model: Any) -> str:
-    """Name of the hyper-parameter that is k."""
+def size_of(model: Any, parameter: str | None = None) -> str:
+    """Name of the hyper-parameter that is k: the one that is asked for, or the number of parts."""
     params = model.get_params(deep=False)
-    for name in SIZES:
+    numbers = [name for name in params if name.startswith("n_") and name not in OTHER_NUMBERS]
+    if parameter is not None and parameter not in numbers:
+        kind = type(model).__name__
+        raise ValueError(f"parameter={parameter!r} is no number of {kind} to choose: take {', '.join(numbers)}")
+    for name in SIZES if parameter is None else (parameter,):
         if name in params:
             if not isinstance(model, Model):
                 kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"

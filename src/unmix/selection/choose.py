@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.model.capabilities import Completes, Density, Groups, PerColumn
+from unmix.model.capabilities import Completes, Density, PerColumn
 from unmix.selection.answer import answer, disagreement, left_out
 from unmix.selection.asked import estimator, size_of
 from unmix.selection.criteria import HIGH_IS_GOOD
@@ -43,6 +43,7 @@ def select(
     sample_weight: Any = None,
     folds: int = 5,
     references: int = 20,
+    parameter: str | None = None,
     random_state: Any = None,
 ) -> Selection:
     """Choose the number of parts of a model.
@@ -69,6 +70,9 @@ def select(
         Folds of "heldout" and "entries".
     references : int, default=20
         Structureless data sets of "gap".
+    parameter : str or None, default=None
+        The parameter whose value is chosen, where it is not the number of parts: "n_factors" of a mixture of factor
+        analysers.
     random_state : int, RandomState or None, default=None
         Seed of the starts, the folds and the references.
 
@@ -86,7 +90,7 @@ def select(
     2
     """
     given = estimator(model)
-    name = size_of(given)
+    name = size_of(given, parameter)
     model = clone(given)
     source, w, shape = model.admit(X, sample_weight)
     model = model.numbered(shape) if isinstance(model, PerColumn) else model
@@ -113,8 +117,8 @@ def select(
             said = answer(q, found, gather(q, model, chosen, found, tell), edge=not auto, mended=bool(more))
     tail = left_out(q, found.sound) + ridge + ("" if auto else refused)
     best, columns = None if said.k is None else fitted(q, said.k), _columns(q, found)
-    reason = said.reason + tail
-    return Selection(frame(columns), said.k, said.range, said.sureness, reason, best, chosen[0], found.votes, columns)
+    told = (said.k, said.range, said.sureness, said.reason + tail, best, chosen[0], found.votes, columns, name)
+    return Selection(frame(columns), *told)
 
 
 def _reach(q: Question, chosen: list[str], found: Judgement, shape: Any, tell: Callable[[str], None]) -> Judgement:
@@ -168,7 +172,7 @@ def _numbers(k: Any) -> list[int]:
 def _possible(q: Question) -> list[str]:
     """The criteria that a model allows, the usual one first."""
     model = q.model
-    groups, out = isinstance(model, Groups), []
+    groups, out = q.groups, []
     if isinstance(model, Density):
         out += ["icl", "bic", "aic", "nll", "heldout"] if groups else ["bic", "aic", "nll", "heldout"]
     if isinstance(model, Completes):

@@ -44,7 +44,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         The numbers to try; "auto" as for `unmix.select`.
     criterion : str or list of str, default="auto"
         As for `unmix.select`.
-    folds, references, random_state
+    folds, references, parameter, random_state
         As for `unmix.select`.
 
     Attributes
@@ -76,6 +76,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         "criterion": "no_validation",
         "folds": [Interval(Integral, 2, None, closed="left")],
         "references": [Interval(Integral, 2, None, closed="left")],
+        "parameter": [str, None],
         "random_state": ["random_state"],
     }
 
@@ -95,6 +96,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         *,
         folds: int = 5,
         references: int = 20,
+        parameter: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -102,6 +104,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         self.criterion = criterion
         self.folds = folds
         self.references = references
+        self.parameter = parameter
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Select:
@@ -120,7 +123,8 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        options = {"folds": self.folds, "references": self.references, "random_state": self.random_state}
+        options: dict[str, Any] = {"folds": self.folds, "references": self.references, "parameter": self.parameter}
+        options["random_state"] = self.random_state
         answer = select(self.model, X, self.k, self.criterion, sample_weight=sample_weight, **options)
         if answer.k is None:
             raise ValueError(f"no k was chosen: {answer.reason}")
@@ -263,7 +267,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
         told, model, k = state["selection_"], state["model_"], state["k_"]
         conform(told, Told, {}, "selection_")
-        if not isinstance(model, Model) or model.get_params(deep=False)[size_of(model)] != k:
+        if not isinstance(model, Model) or model.get_params(deep=False)[size_of(model, self.parameter)] != k:
             return f"model_ is no model of {k} parts"
         if model.n_features_in_ != state["n_features_in_"]:
             return "model_ is of other columns"
@@ -272,7 +276,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         if not whole or any(v.shape != ks.shape or v.ndim != 1 for v in told.columns.values()):
             return "selection_ is not a table with a row for each k"
         answer = (k, state["range_"], state["sureness_"], state["reason_"], model)
-        state["selection_"] = Selection(frame(told.columns), *answer, *told)
+        state["selection_"] = Selection(frame(told.columns), *answer, *told, size_of(model, self.parameter))
         return ""
 
     def __sklearn_tags__(self) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unmix.engine.sources import as_source
-from unmix.model.capabilities import Density, Groups
+from unmix.model.capabilities import Density
 from unmix.selection.clouds import clouds
 from unmix.selection.columns import dominant
 from unmix.selection.fits import all_fits, ridged
@@ -81,7 +81,7 @@ def _seen(q: Question, chosen: list[str], found: Judgement, tell: Callable[[str]
     if e.halves and np.count_nonzero(q.weight) <= PAIR_ROWS:  # else halves know less than all rows do
         most, count = e.halves.most_common(1)[0]
         e.k = most if count >= MAJORITY * e.halves.total() and count > e.halves[vote] else vote
-    if not isinstance(q.model, Groups) or q.pairwise:
+    if not q.groups or q.pairwise:
         return e
     if ridged(q.model) and isinstance(q.model, Density) and len(q.ks) > 1:
         x, w = q.rows(PAIR_ROWS)

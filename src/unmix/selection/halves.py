@@ -17,7 +17,6 @@ from sklearn.metrics import adjusted_rand_score
 from unmix.engine.draws import generator
 from unmix.engine.sources import as_source
 from unmix.model import Model, fit_together
-from unmix.model.capabilities import Groups
 from unmix.selection.judge import judge
 from unmix.selection.likeness import here, quick
 from unmix.selection.question import Question
@@ -62,7 +61,7 @@ def refit(q: Question, half: Question) -> None:
 def steadiness(q: Question, k: int) -> float:
     """Mean adjusted Rand index of the k groups that two halves of the rows find, each from a start of its own."""
     x, w = q.rows(PAIR_ROWS)
-    if not (isinstance(q.model, Groups) and q.model.labels_new_rows) or q.pairwise or len(x) < 4 * k:
+    if not (q.groups and q.model.labels_new_rows) or q.pairwise or len(x) < 4 * k:
         return float("nan")
     found: list[np.ndarray] = []
     for rows in _split(q, x):

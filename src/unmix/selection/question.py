@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from unmix.engine.draws import generator
 from unmix.engine.sources import as_source
-from unmix.model.capabilities import Geometry
+from unmix.model.capabilities import Geometry, Groups
+from unmix.selection.asked import SIZES
 from unmix.selection.columns import few
 
 DENSE_CELLS = 1 << 26  # that may be held as dense rows
@@ -69,6 +70,11 @@ class Question:
         rows = as_source(x)  # which has no names of columns to complain about
         kept = [m.kept_labels if whole else None for m in self.models]
         return [m.predict(rows) if own is None else own for m, own in zip(self.models, kept, strict=True)]
+
+    @property
+    def groups(self) -> bool:
+        """Whether k is a number of groups, about which rows without groups say something."""
+        return isinstance(self.model, Groups) and self.name in SIZES
 
     @property
     def pairwise(self) -> bool:

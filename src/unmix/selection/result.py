@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unmix.model.capabilities import Groups
+from unmix.selection.asked import SIZES
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Selection:
         The criterion that decided.
     votes : dict
         What each criterion would choose.
+    parameter : str
+        The parameter whose value k is.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Selection:
     criterion: str
     votes: dict[str, int]
     columns: dict[str, np.ndarray] = field(repr=False)
+    parameter: str = SIZES[0]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the criteria against k, one below the other, with the choice marked and the range shaded.
@@ -82,7 +86,14 @@ class Selection:
     @property
     def _nothing(self) -> bool:
         """Whether there are no groups."""
-        return self.k == 1 and isinstance(self.model, Groups) and bool(self.columns["sound"].sum() > 1)
+        return self.k == 1 and self._noun == "group" and bool(self.columns["sound"].sum() > 1)
+
+    @property
+    def _noun(self) -> str:
+        """What is counted."""
+        if self.parameter not in SIZES:
+            return self.parameter.removeprefix("n_").removesuffix("s")
+        return "group" if isinstance(self.model, Groups) else "part"
 
     @property
     def sentence(self) -> str:
@@ -91,8 +102,7 @@ class Selection:
         some = f"; {low} to {high} are defensible" if high > low else ""
         if self.k is None:
             return f"not decided{some}."
-        noun = "group" if isinstance(self.model, Groups) else "part"
-        return f"{self.k} {noun}{'s' * (self.k != 1)} ({self.sureness}){some}."
+        return f"{self.k} {self._noun}{'s' * (self.k != 1)} ({self.sureness}){some}."
 
     def _repr_html_(self) -> str:
         shown = {n: v for n, v in self.columns.items() if not (n in ("converged", "sound") and v.all())}
