@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _MODELS = {
     "PCA": "unmix.linear.pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
+    "GaussianImputer": "unmix.linear.gaussian_imputer",
     "RobustPCA": "unmix.linear.robust_pca",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
@@ -41,6 +42,7 @@ _OTHERS = {
     "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
     "explain": "unmix.explanation.explain",
+    "pool": "unmix.imputation.pool",
 }
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "PCA",
     "BayesianGaussianMixture",
     "FactorAnalysis",
+    "GaussianImputer",
     "GaussianMixture",
     "KMeans",
     "KMedoids",
@@ -69,6 +72,7 @@ __all__ = [
     "get_config",
     "load",
     "models",
+    "pool",
     "select",
     "set_config",
     "triples",
@@ -83,7 +87,9 @@ if TYPE_CHECKING:
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
+    from unmix.imputation.pool import pool
     from unmix.linear.factor_analysis import FactorAnalysis
+    from unmix.linear.gaussian_imputer import GaussianImputer
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
     from unmix.mixture.bayesian import BayesianGaussianMixture

@@ -1,0 +1,447 @@
+"""One Gaussian, fitted to rows with holes:  x ~ N(μ, Σ).                     [x measured from the fixed origin U.shift]
+
+local    r̂ = x − μ, missing cells m as the observed ones o have it:  r̂_m = Σ_mo Σ_oo⁻¹ r_o
+         C_i = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, 0 elsewhere        loss = −Σ_i log N(x_o | μ_o, Σ_oo)
+stats    N = Σ_i 1       A = Σ_i (μ + r̂_i)       B = Σ_i [(μ + r̂_i)(μ + r̂_i)ᵀ + C_i]       and per column what was seen
+update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                 D = diag(variances of the columns at the start)
+
+This is EM (Dempster, Laird & Rubin 1977): log p(x_o) − ½ρN (log|Σ| + tr D Σ⁻¹) never falls. The second term is the
+prior: ρN further rows, say, of unrelated columns, which keep Σ from being singular where there are more columns than
+rows can tell apart. With nothing missing the first update is the answer.
+
+What the parameters themselves are worth is told by the bootstrap: EM again, from the fit, on rows drawn with
+replacement (`bootstrap_means_`, `bootstrap_covariances_`). Draws of missing cells take one of these each, which makes
+them proper multiple imputations (Honaker & King 2010), and standard deviations count how far their conditional means
+are apart. Of many rows fewer are drawn, n_b, and what the estimates deviate is made shorter by √(n_b/n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from unmix.engine.block import Block, Local
+from unmix.engine.config import get_config
+from unmix.engine.described import Described
+from unmix.engine.draws import generator
+from unmix.engine.layout import Shape
+from unmix.engine.rows import Rules
+from unmix.engine.sample import centre_of, distinct, whole_block
+from unmix.engine.trace import Fit
+from unmix.maths import gaussian
+from unmix.maths.arrays import Array
+from unmix.model import Model, fit_together
+from unmix.model.capabilities import Density, Drawing, Gaussians, Imputes
+from unmix.model.results import AllOrNothing
+
+BOOTSTRAP_ROWS = 5000  # that are drawn at most for one estimate
+USUAL_RIDGE = 0.1  # rows of the prior for each column
+LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-9}  # share of the rows: where columns are copies of others
+CONSTANT = 1e-12  # share of a column's mean square that a variance counts as where there is none
+
+
+class Normal(NamedTuple):
+    """μ, from the origin of the parts, and the upper triangular P with P Pᵀ = Σ⁻¹."""
+
+    mean: np.ndarray
+    factor: np.ndarray
+
+
+class Parts(NamedTuple):
+    """μ, Σ, its factor P with P Pᵀ = Σ⁻¹, the variances D of the prior, and columns never seen, or with holes."""
+
+    shift: Annotated[np.ndarray, Array("d")]
+    mean: Annotated[np.ndarray, Array("d")]
+    covariance: Annotated[np.ndarray, Array("d d")]
+    factor: Annotated[np.ndarray, Array("d d")]
+    prior: Annotated[np.ndarray, Array("d", low=0.0)]
+    empty: Annotated[np.ndarray, Array("d", "b")]
+    holed: Annotated[np.ndarray, Array("d", "b")]
+
+
+class Stats(NamedTuple):
+    """N, A and B, and for each column how many rows show it, and how many do not."""
+
+    N: float
+    A: Annotated[np.ndarray, Array("d")]
+    B: Annotated[np.ndarray, Array("d d")]
+    seen: Annotated[np.ndarray, Array("d")]
+    missing: Annotated[np.ndarray, Array("d")]
+
+
+class GaussianImputer(Density, Imputes, Model):
+    """Missing cells as one Gaussian has them: their means, how sure they are, and proper draws of them.
+
+    `transform` fills each missing cell with its conditional mean given the observed cells of its row; `impute` also
+    gives standard deviations, or draws for multiple imputation. For columns that are related linearly; rows may miss
+    any cells, new rows others than those of the fit.
+
+    Parameters
+    ----------
+    missing_values : float, default=np.nan
+        What stands for a missing cell, beside NaN, which always does.
+    add_indicator : bool, default=False
+        Whether `transform` adds a column of 0 and 1 for each column with missing cells in `fit`: where they were.
+    keep_empty_features : bool, default=False
+        Whether columns without any value in `fit` are kept, filled with 0; else `transform` drops them.
+    ridge : float or "auto", default="auto"
+        How many rows the prior of unrelated columns counts for; "auto" is a tenth of the number of columns, nothing
+        beside many rows and a help beside few. At least a 1e-9th of the rows (1e-6th in float32), so that constant
+        columns and copies do no harm.
+    tol : float, default=1e-6
+        The fit ends when a pass raises the log-likelihood per row by no more.
+    max_iter : int, default=200
+        Maximum number of passes.
+    n_bootstrap : int, default=20
+        How many estimates from rows drawn with replacement tell what the parameters are worth. The draws of `impute`
+        take them in turn, so that for m draws m of them are best. With 0, parameters are taken for known.
+    random_state : int, RandomState or None, default=None
+        Seed of the bootstrap.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+        μ.
+    covariance_ : ndarray of shape (d, d)
+        Σ.
+    bootstrap_means_, bootstrap_covariances_ : ndarray of shape (n_bootstrap, d) and (n_bootstrap, d, d)
+        The same, estimated from rows drawn with replacement. (Not after `partial_fit`.)
+
+    Notes
+    -----
+    Cells must be missing at random: whether one is may depend on the observed cells, not on its own value.
+
+    References
+    ----------
+    Honaker & King (2010), What to do about missing values in time-series cross-section data, American Journal of
+    Political Science 54(2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import GaussianImputer
+    >>> X = [[1.0, 2.1], [2.0, 3.9], [3.0, 6.1], [4.0, 8.0], [5.0, np.nan]]
+    >>> GaussianImputer(random_state=0).fit(X).transform([[6.0, np.nan]]).round().tolist()
+    [[6.0, 12.0]]
+    """
+
+    missing = True
+    empty_columns = True
+    accelerate: ClassVar[bool] = True
+    name = "em"
+    columns_as: ClassVar[str] = "given"
+
+    degrees: ClassVar[dict[str, int | None]] = {
+        "mean_": 1, "covariance_": 2, "bootstrap_means_": 1, "bootstrap_covariances_": 2, "transform": 1,
+    }  # fmt: skip
+
+    mean_: Annotated[np.ndarray, Array("d")]
+    covariance_: Annotated[np.ndarray, Array("d d")]
+    bootstrap_means_: Annotated[np.ndarray, Array("b d", maybe=True)]
+    bootstrap_covariances_: Annotated[np.ndarray, Array("b d d", maybe=True)]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "missing_values": [Real],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_bootstrap": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        ridge: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        n_bootstrap: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.ridge = ridge
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_bootstrap = n_bootstrap
+        self.random_state = random_state
+
+    # -- the model --
+
+    def _share(self) -> float:
+        """ρ: what the prior counts for beside the rows."""
+        rows = max(self.shape.rows, 1.0)
+        ridge = USUAL_RIDGE * self.shape.d if self.ridge == "auto" else float(self.ridge)
+        return max(ridge / rows, LEAST_RIDGE[self.shape.dtype.name])
+
+    def masked(self, b: Block) -> Block:
+        """The block, cells that hold `missing_values` taken for missing ones."""
+        if np.isnan(self.missing_values):
+            return b
+        held = b.x != b.x.dtype.type(self.missing_values)
+        seen = held if b.observed is None else held & b.observed
+        return b if seen.all() else b._replace(x=np.where(seen, b.x, b.x.dtype.type(0)), observed=seen)
+
+    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
+        """The covariance of the sample, missing cells at the mean, but the variances those of the observed cells."""
+        data = self.masked(data)
+        d, shift = data.x.shape[1], centre_of(data)
+        w = np.ones(len(data.x)) if data.w is None else data.w
+        seen = np.ones(data.x.shape, bool) if data.observed is None else data.observed
+        count = w @ seen
+        empty, per_row = count <= 0, np.where(count > 0, count, 1.0)
+        y = (data.x.astype(np.float64) - shift) * seen
+        S = (y * w[:, None]).T @ y / np.sqrt(np.outer(per_row, per_row))
+        square = np.diag(S) + shift**2
+        least = CONSTANT * np.where(square > 0, square, square.max(initial=0.0) or 1.0)
+        prior = np.where(empty, 1.0, np.maximum(np.diag(S), least))
+        S[np.diag_indices(d)] += np.where(empty, prior, 0.0)
+        covariance, factor = self._with_prior(S, prior)
+        return Parts(shift, np.zeros(d), covariance, factor, prior, empty, w @ ~seen > 0)
+
+    def _with_prior(self, S: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ = (S + ρD)/(1 + ρ), and its factor; a LinAlgError where that is no covariance."""
+        share = self._share()
+        covariance = ((S + S.T) / 2 + share * np.diag(prior)) / (1.0 + share)
+        scale = np.sqrt(np.maximum(np.diag(covariance), 0.5 * share * prior))
+        L = np.linalg.cholesky(covariance / np.outer(scale, scale))
+        return covariance, np.linalg.inv(L).T / scale[:, None]
+
+    def local(self, U: Parts, b: Block) -> Local:
+        """Expected moments of rows, and minus the log-density of what was observed of them."""
+        b = self.masked(b)
+        if b.w is not None and not b.w.all():  # of a bootstrap's rows most are often none
+            own = b.w > 0
+            b = b._replace(x=b.x[own], w=b.w[own], observed=None if b.observed is None else b.observed[own])
+        w, mean = np.ones(len(b.x)) if b.w is None else b.w, U.mean.astype(np.float64)
+        found = gaussian.complete(b.x - U.shift, b.observed, mean, U.factor, w=w)
+        N, A, B = float(w.sum()), w @ found.rows, found.rows.T @ b.weighted(found.rows)
+        if found.spread.size:
+            B += found.spread
+        moved = A + N * mean
+        B += np.outer(A, mean) + np.outer(mean, moved)
+        seen = np.full(len(mean), N) if b.observed is None else w @ b.observed
+        missing = np.zeros(len(mean)) if b.observed is None else w @ ~b.observed
+        return Local(None, Stats(N, moved, B, seen, missing), -float(w @ found.log_p))
+
+    def update(self, U: Parts, stats: Stats) -> Parts:
+        """The M-step, with the prior."""
+        if not stats.N > 0:
+            raise np.linalg.LinAlgError("no rows")
+        mean = stats.A / stats.N
+        covariance, factor = self._with_prior(stats.B / stats.N - np.outer(mean, mean), U.prior)
+        return Parts(U.shift, mean, covariance, factor, U.prior, stats.seen <= 0, stats.missing > 0)
+
+    def penalty(self, U: Parts) -> float:
+        """½ρN (log|Σ| + tr D Σ⁻¹)."""
+        trace = float(U.prior @ np.einsum("ij,ij->i", U.factor, U.factor))
+        log_det = -2.0 * float(np.log(np.diagonal(U.factor)).sum())
+        return 0.5 * self._share() * self.shape.weight * (log_det + trace)
+
+    def described(self, U: Any, data: Any) -> Described:
+        """Parameters and moments."""
+        return Described(Parts, Stats, holds=lambda U: bool((np.diagonal(U.factor) > 0).all()))
+
+    def publish(self, fit: Fit) -> None:
+        """Publish mean and covariance; estimates of an earlier bootstrap go."""
+        for name in ("bootstrap_means_", "bootstrap_covariances_"):
+            self.__dict__.pop(name, None)
+        self.mean_, self.covariance_ = fit.U.mean + fit.U.shift, fit.U.covariance
+
+    # -- what the parameters are worth --
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the Gaussian, and again to rows drawn with replacement.
+
+        Parameters
+        ----------
+        X : anything with rows
+            An array, a data frame, the path of a file or folder, a Dask collection, a function that returns an
+            iterator of blocks. NaN means not observed.
+        y : ignored
+            For pipelines.
+        sample_weight : array of shape (n,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight=sample_weight)
+        if self.n_bootstrap and self.result_ != "stopped":
+            means, covariances = self._bootstrap(X, sample_weight)
+            with AllOrNothing(self):
+                self.bootstrap_means_ = means.astype(self.mean_.dtype)
+                self.bootstrap_covariances_ = covariances.astype(self.mean_.dtype)
+        return self
+
+    def _bootstrap(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Means and covariances of EM on rows drawn with replacement, from where the fit ended."""
+        source, w, shape = self.admit(X, sample_weight)
+        U, size = self.parts, int(min(max(round(shape.rows), 1), BOOTSTRAP_ROWS))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        x, counts = self._resampled(source, w, shape, size, seed)
+        ridge = self._share() * size  # the same share of the rows
+        known = self.get_params(deep=False) | {"n_bootstrap": 0, "ridge": ridge, "random_state": seed}
+        models, n = [type(self)(**known) for _ in range(self.n_bootstrap)], self.n_bootstrap
+        fit_together(models, x, counts, [seed] * n, first=[U] * n)
+        c = np.sqrt(size / max(shape.rows, size))
+        means = np.stack([U.mean + U.shift + c * (m.parts.mean - U.mean) for m in models])
+        return means, np.stack([U.covariance + c * (m.parts.covariance - U.covariance) for m in models])
+
+    def _resampled(
+        self, source: Any, w: np.ndarray | None, shape: Shape, size: int, seed: int
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Rows, and for each estimate how often each was drawn.
+
+        Of few rows the distinct ones in an order of their own: it does not matter whether one is there twice.
+        """
+        rngs = [generator(seed, "bootstrap", i) for i in range(self.n_bootstrap)]
+        if shape.n <= BOOTSTRAP_ROWS:
+            b = distinct(whole_block(source.whole(get_config().budget), w, Rules.of(self, source)))
+            own = np.ones(len(b.x)) if b.w is None else b.w
+            x = b.x if b.observed is None else np.where(b.observed, b.x, b.x.dtype.type(np.nan))
+            return x, [rng.multinomial(size, own / own.sum()).astype(np.float64) for rng in rngs]
+        p = None if w is None else w / w.sum()
+        drawn = [rng.choice(shape.n, size, p=p) for rng in rngs]
+        rows = np.unique(np.concatenate(drawn))
+        counts = [np.bincount(np.searchsorted(rows, i), minlength=len(rows)).astype(np.float64) for i in drawn]
+        return source.take(rows), counts
+
+    # -- missing cells --
+
+    def _normals(self) -> list[Normal]:
+        """The estimates of the bootstrap; none where there was no bootstrap."""
+        found = vars(self)
+        if "bootstrap_means_" not in found:
+            return []
+        means = self.bootstrap_means_.astype(np.float64) - self.parts.shift
+        factors = map(gaussian.factor_of, self.bootstrap_covariances_.astype(np.float64))
+        return [Normal(mean, factor) for mean, factor in zip(means, factors, strict=True)]
+
+    def doubts(self) -> Any:
+        """Every estimate of the bootstrap."""
+        return self._normals()
+
+    def drawing(self, seed: int, number: int) -> Drawing:
+        """The estimate of the bootstrap whose turn it is."""
+        known = self._normals()
+        return Drawing(seed, number, known[number % len(known)] if known else None)
+
+    def _blank(self, U: Parts, filled: np.ndarray) -> np.ndarray:
+        """The filled cells; of columns that were never seen 0 where they are kept, else NaN."""
+        filled[:, U.empty] = 0.0 if self.keep_empty_features else np.nan
+        return filled
+
+    def expected(self, U: Parts, b: Block) -> np.ndarray:
+        """What the Gaussian expects of missing cells."""
+        mean = U.mean.astype(np.float64)
+        return self._blank(U, gaussian.complete(b.x - U.shift, b.observed, mean, U.factor).rows + mean + U.shift)
+
+    def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and how sure it is: its own variance, and how far the estimates of the bootstrap are from it."""
+        x, mean = b.x - U.shift, U.mean.astype(np.float64)
+        found = gaussian.complete(x, b.observed, mean, U.factor, variances=True)
+        middle, variance, known = found.rows + mean, found.variances, self.given or []
+        for own in known:
+            gap = gaussian.complete(x, b.observed, own.mean, own.factor).rows + own.mean - middle
+            variance += gap**2 / len(known)
+        deviation = np.sqrt(variance)
+        deviation[:, U.empty] = np.nan
+        return self._blank(U, middle + U.shift), deviation
+
+    def drawn(self, U: Parts, b: Block) -> np.ndarray:
+        """Missing cells drawn from the Gaussian of this draw given the observed ones."""
+        own = self.given.parts or Normal(U.mean.astype(np.float64), U.factor)
+        noise = self.given.generator(b).standard_normal(b.x.shape)
+        found = gaussian.complete(b.x - U.shift, b.observed, own.mean, own.factor, noise=noise)
+        return self._blank(U, found.rows + own.mean + U.shift)
+
+    def log_density(self, U: Parts, b: Block) -> np.ndarray:
+        """The log-density of each row's observed cells."""
+        b = self.masked(b)
+        found = gaussian.complete(b.x - U.shift, b.observed, U.mean.astype(np.float64), U.factor)
+        return found.log_p.astype(b.x.dtype)
+
+    def gaussians(self) -> Gaussians:
+        """The Gaussian."""
+        return Gaussians.one(self.mean_, self.covariance_)
+
+    def n_parameters(self) -> int:
+        """Means, variances and covariances."""
+        d = len(self.mean_)
+        return d + d * (d + 1) // 2
+
+    # -- what an imputer gives --
+
+    def encode(self, U: Parts, b: Block) -> np.ndarray:
+        """Filled rows, and indicators of the missing cells where they are wanted."""
+        kept = np.ones(len(U.empty), bool) if self.keep_empty_features else ~U.empty
+        seen = self.masked(b).observed
+        out = self.fill(U, b)[:, kept]
+        if not self.add_indicator:
+            return out
+        gone = np.zeros((len(out), len(kept)), bool) if seen is None else ~seen
+        return np.hstack([out, gone[:, U.holed].astype(out.dtype)])
+
+    def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
+        """Rows as they were: dropped columns NaN, and with indicators missing cells, too."""
+        kept = np.flatnonzero(np.ones(len(U.empty), bool) if self.keep_empty_features else ~U.empty)
+        out = np.full((len(z), len(U.empty)), np.nan, z.dtype)
+        out[:, kept] = z[:, : len(kept)]
+        if self.add_indicator:
+            holed = out[:, U.holed]
+            holed[z[:, len(kept) :] > 0] = np.nan
+            out[:, U.holed] = holed
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        U = self.parts
+        kept = len(U.empty) if self.keep_empty_features else int((~U.empty).sum())
+        return kept + (int(U.holed.sum()) if self.add_indicator else 0)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names of the columns of X, where `fit` saw none.
+
+        Returns
+        -------
+        names : ndarray of str
+            The columns' own, then `missingindicator_…`.
+        """
+        check_is_fitted(self)
+        U, names = self.parts, _check_feature_names_in(self, input_features)
+        kept = names if self.keep_empty_features else names[~U.empty]
+        more = [f"missingindicator_{name}" for name in names[U.holed]] if self.add_indicator else []
+        return np.concatenate([kept, np.asarray(more, dtype=object)])
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> tuple[Any, np.ndarray, Callable[[Any], None]]:
+        """Related columns."""
+        d = 5
+        loads = rng.normal(size=(2, d))
+        mean, covariance = np.arange(1.0, d + 1.0), loads.T @ loads + 0.3 * np.eye(d)
+        X = rng.multivariate_normal(mean, covariance, 400)
+
+        def check(model: Any) -> None:
+            np.testing.assert_allclose(model.mean_, mean, atol=0.4)
+            np.testing.assert_allclose(model.covariance_, covariance, atol=0.3 * covariance.max())
+
+        return cls(n_bootstrap=3, random_state=0), X, check
