@@ -43,6 +43,7 @@ from unmix.model.results import AllOrNothing
 BOOTSTRAP_ROWS = 5000  # that are drawn at most for one estimate
 USUAL_RIDGE = 0.1  # rows of the prior for each column
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-9}  # share of the rows: where columns are copies of others
+MANY = 1000  # rows for each column, beside which what parameters are worth adds a thousandth to a variance, or less
 CONSTANT = 1e-12  # share of a column's mean square that a variance counts as where there is none
 
 
@@ -322,23 +323,23 @@ class GaussianImputer(Density, Imputes, Model):
 
     # -- missing cells --
 
-    def _normals(self) -> list[Normal]:
-        """The estimates of the bootstrap; none where there was no bootstrap."""
-        found = vars(self)
-        if "bootstrap_means_" not in found:
-            return []
-        means = self.bootstrap_means_.astype(np.float64) - self.parts.shift
-        factors = map(gaussian.factor_of, self.bootstrap_covariances_.astype(np.float64))
-        return [Normal(mean, factor) for mean, factor in zip(means, factors, strict=True)]
+    def _estimate(self, i: int) -> Normal:
+        """The estimate of the bootstrap number i."""
+        mean = self.bootstrap_means_[i].astype(np.float64) - self.parts.shift
+        return Normal(mean, gaussian.factor_of(self.bootstrap_covariances_[i].astype(np.float64)))
 
-    def doubts(self) -> Any:
-        """Every estimate of the bootstrap."""
-        return self._normals()
+    @property
+    def _estimates(self) -> int:
+        return len(self.bootstrap_means_) if "bootstrap_means_" in vars(self) else 0
+
+    def doubts(self) -> list[Normal]:
+        """The estimates of the bootstrap, unless there are so many rows that they agree."""
+        return [] if self.shape.rows > MANY * self.shape.d else [self._estimate(i) for i in range(self._estimates)]
 
     def drawing(self, seed: int, number: int) -> Drawing:
         """The estimate of the bootstrap whose turn it is."""
-        known = self._normals()
-        return Drawing(seed, number, known[number % len(known)] if known else None)
+        B = self._estimates
+        return Drawing(seed, number, self._estimate(number % B) if B else None)
 
     def _blank(self, U: Parts, filled: np.ndarray) -> np.ndarray:
         """The filled cells; of columns that were never seen 0 where they are kept, else NaN."""

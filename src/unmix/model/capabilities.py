@@ -6,7 +6,7 @@
     Samples        draws                                   `sample`
     Completes      every other token of a row              `completions`
     Imputes        a cell given the others of its row      `impute`, `surprise`
-    Reconstructs   rows rebuilt from their z               `reconstruct`
+    Reconstructs   rows rebuilt from their z               `reconstruct`, `impute`
     Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
     PerColumn      parameters that name single columns     `numbered`
@@ -279,7 +279,10 @@ class Imputes(Capability):
         """
         check_is_fitted(self)
         if reason := self.why_not():
-            raise ValueError(f"{type(self).__name__}({reason}) cannot say what a missing cell should be")
+            raise ValueError(
+                f"{type(self).__name__}({reason}) cannot say what a missing cell should be: take another "
+                f"{reason.partition('=')[0]}"
+            )
         if n_draws is None:
             return self.rows("fill_and_doubt", X, self.doubts()) if return_std else self.rows("fill", X)
         if return_std:
@@ -309,11 +312,7 @@ class Imputes(Capability):
 
     def _with_holes(self, b: Block) -> Block:
         """A block as `masked`; cells that sparse rows do not hold are zeros, and nothing is missing."""
-        if sp.issparse(b.x):
-            raise TypeError(
-                "Sparse data was passed for X, but the cells that it does not hold are zeros, not missing: there is "
-                "nothing to impute. Use '.toarray()' and NaN for what was not observed."
-            )
+        refuse_sparse(b)
         return self.masked(b)
 
     def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -328,6 +327,15 @@ class Imputes(Capability):
         return np.asarray((x - mean) / deviation)
 
 
+def refuse_sparse(b: Block) -> None:
+    """Refuse sparse rows, of which no cell is missing."""
+    if sp.issparse(b.x):
+        raise TypeError(
+            "Sparse data was passed for X, but the cells that it does not hold are zeros, not missing: there is "
+            "nothing to impute. Use '.toarray()' and NaN for what was not observed."
+        )
+
+
 def filled(b: Block, cells: np.ndarray) -> np.ndarray:
     """The rows of a block, these cells where they were not observed, in the precision of the rows."""
     return np.where(b.observed, b.x, cells.astype(b.x.dtype, copy=False))  # type: ignore[arg-type]
@@ -339,6 +347,34 @@ class Reconstructs(Capability):
     def reconstruct(self: Any, X: Any) -> np.ndarray:
         """What the fitted model makes of each row: zU."""
         return np.asarray(self.inverse_transform(self.transform(X)))
+
+    def impute(
+        self: Any, X: Any, *, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
+    ) -> Any:
+        """Return the rows with their missing cells as zU has them; observed cells stay as they are.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns; NaN is a missing cell.
+        return_std, n_draws, random_state
+            For models that know how far cells are from zU. This one does not: an error says which do.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        if return_std or n_draws is not None:
+            raise ValueError(
+                f"{'return_std=True' if return_std else f'n_draws={n_draws!r}'}: {type(self).__name__} has no law of how "
+                "far cells are from what it rebuilds. Take GaussianImputer, PCA or a mixture, which have"
+            )
+        return self.rows("rebuild", X)
+
+    def rebuild(self: Any, U: Any, b: Block) -> np.ndarray:
+        """A block with its missing cells as zU has them. Pure."""
+        refuse_sparse(b)
+        return b.x if b.observed is None else filled(b, self.decode(U, self.encode(U, b)))
 
 
 class Components(Capability):
