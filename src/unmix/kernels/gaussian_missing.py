@@ -10,7 +10,7 @@ covariance: Σ z C is added to the second moments.
 
 `patterns` does this for the passes of a mixture. `complete` does it for one Gaussian, and whoever calls it multiplies
 whole matrices before (Λ r) and after (r̂ r̂', P' r̂), so that only what depends on a row's own pattern is left here. Where
-most cells are missing it factors the covariance of the others instead: C = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, |Λ_mm| = |Λ| |Σ_oo|.
+most cells are missing it factors the covariance of the others: C = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, |Λ_mm| = |Λ| |Σ_oo|.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One Gaussian, fitted to rows with holes:  x ~ N(μ, Σ).                     [x measured from the fixed origin U.shift]
+"""One Gaussian, fitted to rows with holes:  x ~ N(μ, Σ).        [x measured from the fixed origin U.shift, in U.units]
 
 local    r̂ = x − μ, missing cells m as the observed ones o have it:  r̂_m = Σ_mo Σ_oo⁻¹ r_o
          C_i = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, 0 elsewhere        loss = −Σ_i log N(x_o | μ_o, Σ_oo)
 stats    N = Σ_i 1       A = Σ_i (μ + r̂_i)       B = Σ_i [(μ + r̂_i)(μ + r̂_i)ᵀ + C_i]       and per column what was seen
-update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                 D = diag(variances of the columns at the start)
+update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                   D = diag(variances of the columns)
 
 This is EM (Dempster, Laird & Rubin 1977): log p(x_o) − ½ρN (log|Σ| + tr D Σ⁻¹) never falls. The second term is the
 prior: ρN further rows, say, of unrelated columns, which keep Σ from being singular where there are more columns than
@@ -13,6 +13,10 @@ What the parameters themselves are worth is told by the bootstrap: EM again, fro
 replacement (`bootstrap_means_`, `bootstrap_covariances_`). Draws of missing cells take one of these each, which makes
 them proper multiple imputations (Honaker & King 2010), and standard deviations count how far their conditional means
 are apart. Of many rows fewer are drawn, n_b, and what the estimates deviate is made shorter by √(n_b/n).
+
+As a residual variance of a regression over n rows on p columns is too small by (n − p − 1)/n, so is C, and once more so
+where the estimate is of rows drawn from rows: then C is made larger by n/(n − p − 1), in draws by n/(n − 2(p + 1)); p
+counts the observed cells of the row, n the rows that show a column, on average.
 """
 
 from __future__ import annotations
@@ -30,12 +34,11 @@ from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.described import Described
 from unmix.engine.draws import generator
-from unmix.engine.layout import Shape
 from unmix.engine.rows import Rules
 from unmix.engine.sample import centre_of, distinct, whole_block
 from unmix.engine.trace import Fit
 from unmix.maths import gaussian
-from unmix.maths.arrays import Array
+from unmix.maths.arrays import POSITIVE, Array
 from unmix.model import Model, fit_together
 from unmix.model.capabilities import Density, Drawing, Gaussians, Imputes
 from unmix.model.results import AllOrNothing
@@ -48,20 +51,26 @@ CONSTANT = 1e-12  # share of a column's mean square that a variance counts as wh
 
 
 class Normal(NamedTuple):
-    """μ, from the origin of the parts, and the upper triangular P with P Pᵀ = Σ⁻¹."""
+    """μ, and the upper triangular P with P Pᵀ = Σ⁻¹; from the origin and in the units of the parts."""
 
     mean: np.ndarray
     factor: np.ndarray
 
 
 class Parts(NamedTuple):
-    """μ, Σ, its factor P with P Pᵀ = Σ⁻¹, the variances D of the prior, and columns never seen, or with holes."""
+    """μ, Σ, its factor P with P Pᵀ = Σ⁻¹, the variances D of the prior, and columns never seen, or with holes.
+
+    Units are powers of two near the columns' standard deviations: columns of all sizes then count alike where
+    statistics are extrapolated, and nothing depends on the unit of a column.
+    """
 
     shift: Annotated[np.ndarray, Array("d")]
+    units: Annotated[np.ndarray, Array("d", low=POSITIVE)]
     mean: Annotated[np.ndarray, Array("d")]
     covariance: Annotated[np.ndarray, Array("d d")]
     factor: Annotated[np.ndarray, Array("d d")]
     prior: Annotated[np.ndarray, Array("d", low=0.0)]
+    rows: Annotated[float, Array(low=0.0)]  # that show a column, on average
     empty: Annotated[np.ndarray, Array("d", "b")]
     holed: Annotated[np.ndarray, Array("d", "b")]
 
@@ -204,13 +213,17 @@ class GaussianImputer(Density, Imputes, Model):
         count = w @ seen
         empty, per_row = count <= 0, np.where(count > 0, count, 1.0)
         y = (data.x.astype(np.float64) - shift) * seen
-        S = (y * w[:, None]).T @ y / np.sqrt(np.outer(per_row, per_row))
-        square = np.diag(S) + shift**2
+        variance = w @ y**2 / per_row
+        square = variance + shift**2
         least = CONSTANT * np.where(square > 0, square, square.max(initial=0.0) or 1.0)
-        prior = np.where(empty, 1.0, np.maximum(np.diag(S), least))
+        prior = np.where(empty, 1.0, np.maximum(variance, least))
+        units = np.ldexp(1.0, np.frexp(np.sqrt(prior))[1])
+        y, prior = y / units, prior / units**2
+        S = (y * w[:, None]).T @ y / np.sqrt(np.outer(per_row, per_row))
         S[np.diag_indices(d)] += np.where(empty, prior, 0.0)
         covariance, factor = self._with_prior(S, prior)
-        return Parts(shift, np.zeros(d), covariance, factor, prior, empty, w @ ~seen > 0)
+        rows = float(seen.mean()) * self.shape.rows
+        return Parts(shift, units, np.zeros(d), covariance, factor, prior, rows, empty, w @ ~seen > 0)
 
     def _with_prior(self, S: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ = (S + ρD)/(1 + ρ), and its factor; a LinAlgError where that is no covariance."""
@@ -220,14 +233,19 @@ class GaussianImputer(Density, Imputes, Model):
         L = np.linalg.cholesky(covariance / np.outer(scale, scale))
         return covariance, np.linalg.inv(L).T / scale[:, None]
 
+    def _log_density(self, U: Parts, b: Block, log_p: np.ndarray) -> np.ndarray:
+        """log p of observed cells in their own units."""
+        logs = np.log(U.units.astype(np.float64))
+        return log_p - (logs.sum() if b.observed is None else b.observed @ logs)
+
     def local(self, U: Parts, b: Block) -> Local:
         """Expected moments of rows, and minus the log-density of what was observed of them."""
         b = self.masked(b)
         if b.w is not None and not b.w.all():  # of a bootstrap's rows most are often none
-            own = b.w > 0
-            b = b._replace(x=b.x[own], w=b.w[own], observed=None if b.observed is None else b.observed[own])
+            some = b.w > 0
+            b = b._replace(x=b.x[some], w=b.w[some], observed=None if b.observed is None else b.observed[some])
         w, mean = np.ones(len(b.x)) if b.w is None else b.w, U.mean.astype(np.float64)
-        found = gaussian.complete(b.x - U.shift, b.observed, mean, U.factor, w=w)
+        found = gaussian.complete(measured(U, b), b.observed, mean, U.factor, w=w)
         N, A, B = float(w.sum()), w @ found.rows, found.rows.T @ b.weighted(found.rows)
         if found.spread.size:
             B += found.spread
@@ -235,7 +253,7 @@ class GaussianImputer(Density, Imputes, Model):
         B += np.outer(A, mean) + np.outer(mean, moved)
         seen = np.full(len(mean), N) if b.observed is None else w @ b.observed
         missing = np.zeros(len(mean)) if b.observed is None else w @ ~b.observed
-        return Local(None, Stats(N, moved, B, seen, missing), -float(w @ found.log_p))
+        return Local(None, Stats(N, moved, B, seen, missing), -float(w @ self._log_density(U, b, found.log_p)))
 
     def update(self, U: Parts, stats: Stats) -> Parts:
         """The M-step, with the prior."""
@@ -243,12 +261,13 @@ class GaussianImputer(Density, Imputes, Model):
             raise np.linalg.LinAlgError("no rows")
         mean = stats.A / stats.N
         covariance, factor = self._with_prior(stats.B / stats.N - np.outer(mean, mean), U.prior)
-        return Parts(U.shift, mean, covariance, factor, U.prior, stats.seen <= 0, stats.missing > 0)
+        rows = float(stats.seen.mean() / stats.N) * self.shape.rows
+        return Parts(U.shift, U.units, mean, covariance, factor, U.prior, rows, stats.seen <= 0, stats.missing > 0)
 
     def penalty(self, U: Parts) -> float:
         """½ρN (log|Σ| + tr D Σ⁻¹)."""
         trace = float(U.prior @ np.einsum("ij,ij->i", U.factor, U.factor))
-        log_det = -2.0 * float(np.log(np.diagonal(U.factor)).sum())
+        log_det = 2.0 * float(np.log(U.units).sum() - np.log(np.diagonal(U.factor)).sum())
         return 0.5 * self._share() * self.shape.weight * (log_det + trace)
 
     def described(self, U: Any, data: Any) -> Described:
@@ -259,7 +278,7 @@ class GaussianImputer(Density, Imputes, Model):
         """Publish mean and covariance; estimates of an earlier bootstrap go."""
         for name in ("bootstrap_means_", "bootstrap_covariances_"):
             self.__dict__.pop(name, None)
-        self.mean_, self.covariance_ = fit.U.mean + fit.U.shift, fit.U.covariance
+        self.mean_, self.covariance_ = told(fit.U, fit.U.mean, fit.U.covariance)
 
     # -- what the parameters are worth --
 
@@ -289,44 +308,49 @@ class GaussianImputer(Density, Imputes, Model):
         return self
 
     def _bootstrap(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Means and covariances of EM on rows drawn with replacement, from where the fit ended."""
+        """Means and covariances of EM on rows drawn with replacement, from where the fit ended, in the units of X."""
         source, w, shape = self.admit(X, sample_weight)
         U, size = self.parts, int(min(max(round(shape.rows), 1), BOOTSTRAP_ROWS))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        x, counts = self._resampled(source, w, shape, size, seed)
+        x, counts = self._resampled(source, w, size, seed)
         ridge = self._share() * size  # the same share of the rows
-        known = self.get_params(deep=False) | {"n_bootstrap": 0, "ridge": ridge, "random_state": seed}
-        models, n = [type(self)(**known) for _ in range(self.n_bootstrap)], self.n_bootstrap
-        fit_together(models, x, counts, [seed] * n, first=[U] * n)
+        models = [GaussianImputer(ridge=ridge, tol=self.tol, max_iter=self.max_iter, n_bootstrap=0) for _ in counts]
+        first = U._replace(shift=np.zeros(len(U.shift)), units=np.ones(len(U.units)))
+        fit_together(models, x, counts, [seed] * len(models), first=[first] * len(models))
         c = np.sqrt(size / max(shape.rows, size))
-        means = np.stack([U.mean + U.shift + c * (m.parts.mean - U.mean) for m in models])
-        return means, np.stack([U.covariance + c * (m.parts.covariance - U.covariance) for m in models])
+        means = np.stack([(1 - c) * U.mean + c * m.parts.mean for m in models])
+        return told(U, means, np.stack([(1 - c) * U.covariance + c * m.parts.covariance for m in models]))
 
     def _resampled(
-        self, source: Any, w: np.ndarray | None, shape: Shape, size: int, seed: int
+        self, source: Any, w: np.ndarray | None, size: int, seed: int
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Rows, and for each estimate how often each was drawn.
+        """Rows in the units of the parts, and for each estimate how often each was drawn.
 
         Of few rows the distinct ones in an order of their own: it does not matter whether one is there twice.
         """
         rngs = [generator(seed, "bootstrap", i) for i in range(self.n_bootstrap)]
-        if shape.n <= BOOTSTRAP_ROWS:
-            b = distinct(whole_block(source.whole(get_config().budget), w, Rules.of(self, source)))
-            own = np.ones(len(b.x)) if b.w is None else b.w
-            x = b.x if b.observed is None else np.where(b.observed, b.x, b.x.dtype.type(np.nan))
-            return x, [rng.multinomial(size, own / own.sum()).astype(np.float64) for rng in rngs]
-        p = None if w is None else w / w.sum()
-        drawn = [rng.choice(shape.n, size, p=p) for rng in rngs]
+        if source.n <= BOOTSTRAP_ROWS:
+            b = distinct(self._rows(source, source.whole(get_config().budget), w))
+            weight = np.ones(len(b.x)) if b.w is None else b.w
+            return with_nan(b), [rng.multinomial(size, weight / weight.sum()).astype(np.float64) for rng in rngs]
+        drawn = [rng.choice(source.n, size, p=None if w is None else w / w.sum()) for rng in rngs]
         rows = np.unique(np.concatenate(drawn))
         counts = [np.bincount(np.searchsorted(rows, i), minlength=len(rows)).astype(np.float64) for i in drawn]
-        return source.take(rows), counts
+        return with_nan(self._rows(source, source.take(rows), None)), counts
+
+    def _rows(self, source: Any, x: np.ndarray, w: np.ndarray | None) -> Block:
+        """Rows of a source as one block, in the units of the parts."""
+        b = self.masked(whole_block(x, w, Rules.of(self, source)))
+        x = measured(self.parts, b)
+        return b._replace(x=x if b.observed is None else x * b.observed)
 
     # -- missing cells --
 
     def _estimate(self, i: int) -> Normal:
         """The estimate of the bootstrap number i."""
-        mean = self.bootstrap_means_[i].astype(np.float64) - self.parts.shift
-        return Normal(mean, gaussian.factor_of(self.bootstrap_covariances_[i].astype(np.float64)))
+        U, C = self.parts, self.bootstrap_covariances_[i].astype(np.float64)
+        mean = (self.bootstrap_means_[i].astype(np.float64) - U.shift) / U.units
+        return Normal(mean, gaussian.factor_of(C / np.outer(U.units, U.units)))
 
     @property
     def _estimates(self) -> int:
@@ -341,40 +365,51 @@ class GaussianImputer(Density, Imputes, Model):
         B = self._estimates
         return Drawing(seed, number, self._estimate(number % B) if B else None)
 
-    def _blank(self, U: Parts, filled: np.ndarray) -> np.ndarray:
-        """The filled cells; of columns that were never seen 0 where they are kept, else NaN."""
-        filled[:, U.empty] = 0.0 if self.keep_empty_features else np.nan
-        return filled
+    def _told(self, U: Parts, rows: np.ndarray) -> np.ndarray:
+        """Rows in the units of X; columns that were never seen 0 where they are kept, else NaN."""
+        out = rows * U.units + U.shift
+        out[:, U.empty] = 0.0 if self.keep_empty_features else np.nan
+        return np.asarray(out)
+
+    def _wider(self, U: Parts, b: Block, times: int) -> np.ndarray:
+        """What variances are multiplied by that are too small so many times, for each row; at most 2."""
+        lost = times * (b.observed.sum(axis=1, keepdims=True) + 1.0)  # type: ignore[union-attr]
+        return np.asarray(U.rows / np.maximum(U.rows - lost, 0.5 * U.rows)) if U.rows > 0 else np.ones_like(lost)
 
     def expected(self, U: Parts, b: Block) -> np.ndarray:
         """What the Gaussian expects of missing cells."""
         mean = U.mean.astype(np.float64)
-        return self._blank(U, gaussian.complete(b.x - U.shift, b.observed, mean, U.factor).rows + mean + U.shift)
+        return self._told(U, gaussian.complete(measured(U, b), b.observed, mean, U.factor).rows + mean)
 
     def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """The same, and how sure it is: its own variance, and how far the estimates of the bootstrap are from it."""
-        x, mean = b.x - U.shift, U.mean.astype(np.float64)
+        x, mean = measured(U, b), U.mean.astype(np.float64)
         found = gaussian.complete(x, b.observed, mean, U.factor, variances=True)
         middle, variance, known = found.rows + mean, found.variances, self.given or []
-        for own in known:
-            gap = gaussian.complete(x, b.observed, own.mean, own.factor).rows + own.mean - middle
+        if known:
+            variance *= self._wider(U, b, 1)
+        for one in known:
+            gap = gaussian.complete(x, b.observed, one.mean, one.factor).rows + one.mean - middle
             variance += gap**2 / len(known)
-        deviation = np.sqrt(variance)
+        deviation = np.sqrt(variance) * U.units
         deviation[:, U.empty] = np.nan
-        return self._blank(U, middle + U.shift), deviation
+        return self._told(U, middle), deviation
 
     def drawn(self, U: Parts, b: Block) -> np.ndarray:
         """Missing cells drawn from the Gaussian of this draw given the observed ones."""
-        own = self.given.parts or Normal(U.mean.astype(np.float64), U.factor)
-        noise = self.given.generator(b).standard_normal(b.x.shape)
-        found = gaussian.complete(b.x - U.shift, b.observed, own.mean, own.factor, noise=noise)
-        return self._blank(U, found.rows + own.mean + U.shift)
+        one, noise = self.given.parts, self.given.generator(b).standard_normal(b.x.shape)
+        if one is None:
+            one = Normal(U.mean.astype(np.float64), U.factor)
+        else:
+            noise *= np.sqrt(self._wider(U, b, 2))
+        found = gaussian.complete(measured(U, b), b.observed, one.mean, one.factor, noise=noise)
+        return self._told(U, found.rows + one.mean)
 
     def log_density(self, U: Parts, b: Block) -> np.ndarray:
         """The log-density of each row's observed cells."""
         b = self.masked(b)
-        found = gaussian.complete(b.x - U.shift, b.observed, U.mean.astype(np.float64), U.factor)
-        return found.log_p.astype(b.x.dtype)
+        found = gaussian.complete(measured(U, b), b.observed, U.mean.astype(np.float64), U.factor)
+        return self._log_density(U, b, found.log_p).astype(b.x.dtype)
 
     def gaussians(self) -> Gaussians:
         """The Gaussian."""
@@ -446,3 +481,18 @@ class GaussianImputer(Density, Imputes, Model):
             np.testing.assert_allclose(model.covariance_, covariance, atol=0.3 * covariance.max())
 
         return cls(n_bootstrap=3, random_state=0), X, check
+
+
+def measured(U: Parts, b: Block) -> np.ndarray:
+    """Rows from the origin of the parts and in their units, in float64."""
+    return np.asarray((b.x.astype(np.float64) - U.shift) / U.units)
+
+
+def with_nan(b: Block) -> np.ndarray:
+    """The rows of a block, missing cells NaN."""
+    return np.asarray(b.x if b.observed is None else np.where(b.observed, b.x, np.nan))
+
+
+def told(U: Parts, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance in the units of X."""
+    return mean * U.units + U.shift, covariance * np.outer(U.units, U.units)

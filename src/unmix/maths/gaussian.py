@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from unmix.maths.arrays import Array
@@ -180,13 +179,11 @@ def complete(
         spread = NOTHING if w is None else np.zeros((d, d))
         var = np.zeros((n, d)) if variances else NOTHING
         precision, most = P @ P.T, 2 * count.min(initial=d) < d  # some rows miss more than half of their cells
-        root = solve_triangular(P, np.eye(d), lower=False) if most else np.zeros((0, d))
+        root = np.linalg.inv(P) if most else np.zeros((0, d))
         weight = np.ones(n) if w is None else w
         observed, (order, first) = np.ascontiguousarray(observed), together(observed)
-        noise = NOTHING if noise is None else noise
-        fill(
-            observed, order, first, weight, precision, root.T @ root, log_det, r @ precision, noise, r, var, half, spread
-        )  # fmt: skip
+        given = weight, precision, root.T @ root, log_det, r @ precision, NOTHING if noise is None else noise
+        fill(observed, order, first, *given, r, var, half, spread)
     y = r @ P
     log_p = log_det - half - 0.5 * (np.einsum("ij,ij->i", y, y) + count * LOG_2PI)
     return Completed(r, np.where(count > 0, log_p, 0.0), var, spread)
@@ -203,7 +200,7 @@ def factor_of(covariance: np.ndarray) -> np.ndarray:
         values, axes = np.linalg.eigh(R)
         L = np.linalg.qr((axes * np.sqrt(np.maximum(values, 1e-12 * values[-1]))).T, mode="r").T
         L = L * np.sign(np.diagonal(L))
-    return np.asarray(solve_triangular(L, np.diag(1.0 / scale), lower=True).T)
+    return np.asarray(np.linalg.inv(L).T / scale[:, None])  # of a triangle: SciPy's solver wakes threads for any size
 
 
 def members(

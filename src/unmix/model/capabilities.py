@@ -365,9 +365,10 @@ class Reconstructs(Capability):
         X : ndarray of shape (n, d)
         """
         if return_std or n_draws is not None:
+            asked = "return_std=True" if return_std else f"n_draws={n_draws!r}"
             raise ValueError(
-                f"{'return_std=True' if return_std else f'n_draws={n_draws!r}'}: {type(self).__name__} has no law of how "
-                "far cells are from what it rebuilds. Take GaussianImputer, PCA or a mixture, which have"
+                f"{asked}: {type(self).__name__} has no law of how far cells are from what it rebuilds. Take "
+                "GaussianImputer, PCA, FactorAnalysis or a mixture, which have"
             )
         return self.rows("rebuild", X)
 
