@@ -23,8 +23,21 @@ MAY_IMPORT = {
     "validate": {"validate", "model", "engine", "maths", "kernels"},
     "selection": {"selection", "validate", "model", "engine", "maths"},
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
+    "imputation": {"imputation", "model", "table", "engine", "maths", "kernels", *FAMILIES},
     "explanation": {"explanation", "model", "table", "engine", "maths"},
-    "cli": {"cli", "explanation", "selection", "outlier", "validate", "table", "engine", "io", "model", *FAMILIES},
+    "cli": {
+        "cli",
+        "imputation",
+        "explanation",
+        "selection",
+        "outlier",
+        "validate",
+        "table",
+        "engine",
+        "io",
+        "model",
+        *FAMILIES,
+    },
     "testing": {"testing", "model", "engine"},
 }
 

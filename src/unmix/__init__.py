@@ -16,6 +16,7 @@ _MODELS = {
     "ProbabilisticPCA": "unmix.linear.probabilistic_pca",
     "KernelPCA": "unmix.linear.kernel_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
+    "GaussianImputer": "unmix.linear.gaussian_imputer",
     "RobustPCA": "unmix.linear.robust_pca",
     "TruncatedSVD": "unmix.linear.truncated_svd",
     "KMeans": "unmix.cluster.kmeans",
@@ -45,6 +46,7 @@ _OTHERS = {
     "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
     "explain": "unmix.explanation.explain",
+    "pool": "unmix.imputation.pool",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "PCA",
     "BayesianGaussianMixture",
     "FactorAnalysis",
+    "GaussianImputer",
     "GaussianMixture",
     "KMeans",
     "KMedoids",
@@ -77,6 +80,7 @@ __all__ = [
     "get_config",
     "load",
     "models",
+    "pool",
     "select",
     "set_config",
     "triples",
@@ -91,8 +95,10 @@ if TYPE_CHECKING:
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
+    from unmix.imputation.pool import pool
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.kernel_pca import KernelPCA
+    from unmix.linear.gaussian_imputer import GaussianImputer
     from unmix.linear.pca import PCA
     from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA

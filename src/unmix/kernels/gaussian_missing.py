@@ -7,14 +7,19 @@ With r = x − μ, 0 where a cell is missing, Λ the precision, m the missing an
 
 so only the small Λ_mm has to be factored, and the quadratic form cannot become negative. C is the conditional
 covariance: Σ z C is added to the second moments.
+
+`patterns` does this for the passes of a mixture. `complete` does it for one Gaussian, and whoever calls it multiplies
+whole matrices before (Λ r) and after (r̂ r̂', P' r̂), so that only what depends on a row's own pattern is left here. Where
+most cells are missing it factors the covariance of the others: C = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, |Λ_mm| = |Λ| |Σ_oo|.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from unmix.kernels import inlined, kernel
+from unmix.kernels import SUMS, inlined, kernel
 
+LEAST_PIVOT = 1e-15  # of a diagonal entry, to which rounding may not take the root of a matrix
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -131,4 +136,125 @@ def conditional(precision, missing, m, L, C):
                 total += L[c, a] * L[c, b]
             C[a, b] = total
             C[b, a] = total
+    return half
+
+
+@kernel(SUMS)
+def complete(observed, order, first, w, precision, covariance, log_det, v, noise, r, variance, half, spread):
+    """Sets the missing cells of r, where the observed ones hold x − μ, to their conditional mean; v is r Λ.
+
+    Where the arrays are not empty: draws with the standard normal `noise` in place of means, the conditional `variance`
+    of each missing cell, and Σ w C added to `spread`. Sets half the log-determinant of Λ_mm, given half that of Λ. Rows
+    order[first[g]:first[g + 1]] share the pattern g.
+    """
+    d = r.shape[1]
+    missing, seen = np.empty(d, np.int64), np.empty(d, np.int64)
+    L, T, C = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    pull, push = np.empty(d), np.zeros(d)
+    for g in range(first.size - 1):
+        m, own = 0, 0
+        for j in range(d):
+            if observed[order[first[g]], j]:
+                seen[own] = j
+                own += 1
+            else:
+                missing[m] = j
+                m += 1
+        size = 0.0
+        if m == 0:
+            pass
+        elif m <= own:
+            size = inverse_of_some(precision, missing, m, L, T, C)
+        else:
+            size = log_det + left_by_others(covariance, missing, m, seen, own, L, T, C)
+        if noise.size and m:
+            square_root(C, m, L)
+        weight = 0.0
+        for at in range(first[g], first[g + 1]):
+            i = order[at]
+            half[i] = size
+            weight += w[i]
+            for a in range(m):
+                pull[a] = v[i, missing[a]]
+                if noise.size:
+                    push[a] = noise[i, missing[a]]
+            for a in range(m):
+                total = 0.0
+                for b in range(m):
+                    total -= C[a, b] * pull[b]
+                if noise.size:
+                    for b in range(a + 1):
+                        total += L[a, b] * push[b]
+                r[i, missing[a]] = total
+                if variance.size:
+                    variance[i, missing[a]] = C[a, a]
+        if spread.size:
+            for a in range(m):
+                for b in range(m):
+                    spread[missing[a], missing[b]] += weight * C[a, b]
+
+
+@inlined(SUMS)
+def square_root(A, m, L):
+    """Sets L to the lower triangular root of the first m rows and columns of A; returns half its log-determinant."""
+    half = 0.0
+    for a in range(m):
+        for b in range(a):
+            total = A[a, b]
+            for c in range(b):
+                total -= L[a, c] * L[b, c]
+            L[a, b] = total / L[b, b]
+        total = A[a, a]
+        for c in range(a):
+            total -= L[a, c] * L[a, c]
+        L[a, a] = np.sqrt(max(total, LEAST_PIVOT * A[a, a], 1e-300))
+        half += np.log(L[a, a])
+    return half
+
+
+@inlined(SUMS)
+def inverse_of_some(precision, missing, m, L, T, C):
+    """Sets C to (Λ_mm)⁻¹; returns half the logarithm of the determinant of Λ_mm."""
+    for a in range(m):
+        for b in range(a + 1):
+            C[a, b] = precision[missing[a], missing[b]]
+    half = square_root(C, m, L)
+    for b in range(m):  # T is the transposed inverse of L, so that every sum below runs along rows
+        T[b, b] = 1.0 / L[b, b]
+        for a in range(b + 1, m):
+            total = 0.0
+            for c in range(b, a):
+                total += L[a, c] * T[b, c]
+            T[b, a] = -total / L[a, a]
+    for a in range(m):
+        for b in range(a + 1):
+            total = 0.0
+            for c in range(a, m):
+                total += T[a, c] * T[b, c]
+            C[a, b] = total
+            C[b, a] = total
+    return half
+
+
+@inlined(SUMS)
+def left_by_others(covariance, missing, m, seen, own, L, T, C):
+    """Sets C to what the seen columns leave of the missing ones; returns half the log-determinant of Σ_oo."""
+    for a in range(own):
+        for b in range(a + 1):
+            C[a, b] = covariance[seen[a], seen[b]]
+    half = square_root(C, own, L)
+    for a in range(m):  # T is (L⁻¹ Σ_om) transposed
+        for b in range(own):
+            total = covariance[missing[a], seen[b]]
+            for c in range(b):
+                total -= L[b, c] * T[a, c]
+            T[a, b] = total / L[b, b]
+    for a in range(m):
+        for b in range(a + 1):
+            total = covariance[missing[a], missing[b]]
+            for c in range(own):
+                total -= T[a, c] * T[b, c]
+            C[a, b] = total
+            C[b, a] = total
+        C[a, a] = max(C[a, a], LEAST_PIVOT * covariance[missing[a], missing[a]])
     return half

@@ -14,7 +14,6 @@ computed once for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -128,64 +127,133 @@ def leave_one_out(
     return expected, deviation
 
 
-class Hidden(NamedTuple):
-    """Rows of one pattern: which rows and cells, responsibilities (K, n), means (K, n, h), covariances (K, h, h)."""
+class Completed(NamedTuple):
+    """Rows about the mean of a Gaussian, their missing cells expected or drawn, and what else was asked for.
+
+    Variances are 0 where a cell was observed; `spread` is Σ w C, C the covariance of a row's missing cells given the
+    others. What was not asked for is empty.
+    """
 
     rows: np.ndarray
-    cells: np.ndarray
-    shares: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
+    log_p: np.ndarray
+    variances: np.ndarray
+    spread: np.ndarray
 
 
-def hidden(
-    x: np.ndarray, observed: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray
-) -> Iterator[Hidden]:
-    """What the observed cells of rows say of the others, a mixture of Gaussians, pattern by pattern.
+NOTHING = np.zeros((0, 0))
 
-    Covariances are (K, d, d), or variances (K, d).
+
+def together(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in an order in which those of one pattern stand together, and where each pattern begins, with the end."""
+    packed = np.packbits(observed, axis=1)
+    order = np.lexsort(packed.T)
+    changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
+    return order, np.concatenate([[0], np.flatnonzero(changes) + 1, [len(observed)]])
+
+
+def complete(
+    x: np.ndarray,
+    observed: np.ndarray | None,
+    mean: np.ndarray,
+    factor: np.ndarray,
+    *,
+    w: np.ndarray | None = None,
+    noise: np.ndarray | None = None,
+    variances: bool = False,
+) -> Completed:
+    """Rows as N(mean, Σ) completes them, in float64; P Pᵀ = Σ⁻¹, P the upper triangular `factor`.
+
+    With weights w their Σ w C is added up; with standard normal `noise` in the shape of x missing cells are drawn.
+    log_p is the log-density of the observed cells.
     """
-    for rows, seen in patterns(observed):
-        gone = np.flatnonzero(~seen)
-        if not len(gone):
-            continue
-        K, n, h = len(weights), len(rows), len(gone)
-        v = x[np.ix_(rows, seen)].astype(np.float64)
-        log_z, centre, C = np.empty((K, n)), np.empty((K, n, h)), np.zeros((K, h, h))
-        for k, (pi, mu, S) in enumerate(zip(weights, means, covariances, strict=True)):
-            S = np.diag(S) if S.ndim == 1 else S
-            P = inverse(S[np.ix_(seen, seen)]) if seen.any() else np.zeros((0, 0))
-            away, slope = v - mu[seen], P @ S[np.ix_(seen, gone)]
-            size = np.linalg.slogdet(P)[1] if seen.any() else 0.0
-            log_z[k] = np.log(max(pi, 1e-300)) + 0.5 * (size - np.einsum("ij,ij->i", away @ P, away))
-            centre[k] = mu[gone] + away @ slope
-            C[k] = S[np.ix_(gone, gone)] - S[np.ix_(gone, seen)] @ slope
-        yield Hidden(rows, gone, np.exp(log_z - logsumexp(log_z, axis=0)), centre, C)
+    from unmix.kernels.gaussian_missing import LOG_2PI
+    from unmix.kernels.gaussian_missing import complete as fill
+
+    P, r = factor.astype(np.float64, copy=False), x.astype(np.float64) - mean
+    n, d = r.shape
+    log_det = float(np.log(np.diagonal(P)).sum())
+    half, count, spread, var = np.zeros(n), np.full(n, float(d)), NOTHING, NOTHING
+    if observed is not None:
+        r[~observed] = 0.0
+        count = observed.sum(axis=1).astype(np.float64)
+        spread = NOTHING if w is None else np.zeros((d, d))
+        var = np.zeros((n, d)) if variances else NOTHING
+        precision, most = P @ P.T, 2 * count.min(initial=d) < d  # some rows miss more than half of their cells
+        root = np.linalg.inv(P) if most else np.zeros((0, d))
+        weight = np.ones(n) if w is None else w
+        observed, (order, first) = np.ascontiguousarray(observed), together(observed)
+        given = weight, precision, root.T @ root, log_det, r @ precision, NOTHING if noise is None else noise
+        fill(observed, order, first, *given, r, var, half, spread)
+    y = r @ P
+    log_p = log_det - half - 0.5 * (np.einsum("ij,ij->i", y, y) + count * LOG_2PI)
+    return Completed(r, np.where(count > 0, log_p, 0.0), var, spread)
+
+
+def factor_of(covariance: np.ndarray) -> np.ndarray:
+    """P with P Pᵀ = Σ⁻¹, upper triangular; directions of no variance get a little."""
+    variance = np.diag(covariance)
+    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
+    R = covariance / np.outer(scale, scale)
+    try:
+        L = np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:
+        values, axes = np.linalg.eigh(R)
+        L = np.linalg.qr((axes * np.sqrt(np.maximum(values, 1e-12 * values[-1]))).T, mode="r").T
+        L = L * np.sign(np.diagonal(L))
+    return np.asarray(np.linalg.inv(L).T / scale[:, None])  # of a triangle: SciPy's solver wakes threads for any size
+
+
+def members(
+    x: np.ndarray, observed: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shares of the K Gaussians of a mixture in each row, (K, n); what each expects of the row's cells, and their
+    variances, (K, n, d) both. Covariances are (K, d, d), or variances (K, d).
+    """
+    K, (n, d) = len(weights), x.shape
+    log_z, expected, variances = np.empty((K, n)), np.empty((K, n, d)), np.empty((K, n, d))
+    for k, (pi, mu, C) in enumerate(zip(weights, means, covariances, strict=True)):
+        if C.ndim == 1:
+            away = np.where(observed, (x - mu) ** 2 / C + np.log(C), 0.0)
+            log_p, expected[k], variances[k] = -0.5 * away.sum(axis=1), mu, C
+        else:
+            found = complete(x, observed, mu, factor_of(C), variances=True)
+            log_p, expected[k], variances[k] = found.log_p, found.rows + mu, found.variances
+        log_z[k] = np.log(max(pi, 1e-300)) + log_p
+    return np.exp(log_z - logsumexp(log_z, axis=0)), expected, variances
 
 
 def conditional(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E[x | x_o] and Var[x | x_o] of every cell, in float64; observed cells are themselves, without variance."""
-    mean, variance = x.astype(np.float64), np.zeros(x.shape)
-    for part in hidden(x, observed, *mixture):
-        at = np.ix_(part.rows, part.cells)
-        mean[at] = np.einsum("kn,knh->nh", part.shares, part.means)
-        own = np.maximum(np.diagonal(part.covariances, axis1=1, axis2=2), 0.0)
-        apart = (part.means - mean[at]) ** 2 + own[:, None, :]
-        variance[at] = np.einsum("kn,knh->nh", part.shares, apart)
-    return mean, variance
+    """E[x | x_o] and Var[x | x_o] of the missing cells under a mixture of Gaussians, in float64."""
+    return mixed(*members(x.astype(np.float64), observed, *mixture))
+
+
+def mixed(shares: np.ndarray, expected: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of cells by the shares (K, n) of components in their rows: within them and between."""
+    mean = np.einsum("kn,kn...->n...", shares, expected)
+    return mean, np.einsum("kn,kn...->n...", shares, variances + (expected - mean) ** 2)
 
 
 def drawn(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows whose missing cells are drawn, jointly, given the observed ones, in float64."""
-    out = x.astype(np.float64)
-    for part in hidden(x, observed, *mixture):
-        which = (rng.random(len(part.rows)) > np.cumsum(part.shares, axis=0)[:-1]).sum(axis=0)
-        values, axes = np.linalg.eigh(part.covariances)
-        root = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        noise = rng.standard_normal((len(part.rows), len(part.cells)))
-        own = part.means[which, np.arange(len(part.rows))]
-        out[np.ix_(part.rows, part.cells)] = own + np.einsum("nij,nj->ni", root[which], noise)
-    return out
+    weights, means, covariances = mixture
+    x = x.astype(np.float64)
+    which = chosen(members(x, observed, *mixture)[0], rng)
+    noise, out = rng.standard_normal(x.shape), x.copy()
+    for k in range(len(weights)):
+        own = np.flatnonzero(which == k)
+        if not len(own):
+            continue
+        if covariances[k].ndim == 1:
+            out[own] = means[k] + noise[own] * np.sqrt(covariances[k])
+        else:
+            factor = factor_of(covariances[k])
+            out[own] = means[k] + complete(x[own], observed[own], means[k], factor, noise=noise[own]).rows
+    return np.where(observed, x, out)
+
+
+def chosen(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One of K components for each row, by its shares (K, n)."""
+    return np.asarray((rng.random(shares.shape[1]) > np.cumsum(shares, axis=0)[:-1]).sum(axis=0))
 
 
 def inverse(C: np.ndarray) -> np.ndarray:

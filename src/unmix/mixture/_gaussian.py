@@ -186,10 +186,7 @@ def missing(G: rows.Gaussians, b: Block, shift: np.ndarray, collect: bool) -> tu
     P = np.ascontiguousarray(np.broadcast_to(G.factors, (K, d, d)), dtype=np.float64)
     x, observed = (b.x - shift).astype(np.float64), np.ascontiguousarray(b.observed)
     w = np.ones(len(x)) if b.w is None else b.w
-    packed = np.packbits(observed, axis=1)
-    order = np.lexsort(packed.T)  # rows of one pattern stand together
-    changes = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
-    first = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(x)]])
+    order, first = gaussian.together(observed)
     log_weights = np.log(np.maximum(G.weights, rows.WEIGHT_FLOOR), dtype=np.float64)
     log_dets = rows.log_det("full", P, d)
     z, log_p = np.empty((len(x), K)), np.empty(len(x))

@@ -30,6 +30,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
+from unmix.maths.gaussian import chosen
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
 from unmix.mixture.columns import check_columns, fill, groups, name_of, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
@@ -396,6 +397,31 @@ class Mixture(PerColumn, BaseMixture):
                 f"family={self.family!r} has a part without means, so rows cannot be rebuilt from memberships"
             )
         return np.asarray(z @ means.astype(z.dtype))
+
+    def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """As the families have it: means; of categories the likeliest level, and √(p (1 − p)) of its probability."""
+        U, views = tree.settle(U, np.float64), self._views(b)
+        z, _ = self._responsibilities(U, views)
+        mean, deviation = np.zeros(b.x.shape), np.zeros(b.x.shape)
+        for (f, columns), P, (_, x, seen) in zip(self._groups(), U.families, views, strict=True):
+            if seen is not None:
+                own = f.complete(P, x, seen, z)
+                fill(mean, columns, f, "complete", own[0])
+                fill(deviation, columns, f, "complete", own[1])
+        return mean, deviation
+
+    def drawn(self, U: Parts, b: Block) -> np.ndarray:
+        """A component drawn by the observed cells, then the missing ones by its families."""
+        U, views, rng = tree.settle(U, np.float64), self._views(b), self.given.generator(b)
+        which, out = chosen(self._responsibilities(U, views)[0].T, rng), np.zeros(b.x.shape)
+        state = np.random.RandomState(rng.integers(2**31))
+        for k in range(len(U.weights)):
+            rows, own = np.flatnonzero(which == k), np.zeros((int((which == k).sum()), out.shape[1]))
+            for (f, columns), P, (_, x, seen) in zip(self._groups(), U.families, views, strict=True):
+                if seen is not None and len(rows):
+                    fill(own, columns, f, "draw", f.draw(P, k, x[rows], seen[rows], state))
+            out[rows] = own
+        return out
 
     def n_parameters(self) -> int:
         """Free numbers of the weights and of each family."""

@@ -6,7 +6,7 @@
     Samples        draws                                   `sample`
     Completes      every other token of a row              `completions`
     Imputes        a cell given the others of its row      `impute`, `surprise`
-    Reconstructs   rows rebuilt from their z               `reconstruct`
+    Reconstructs   rows rebuilt from their z               `reconstruct`, `impute`
     Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
     PerColumn      parameters that name single columns     `numbered`
@@ -190,10 +190,11 @@ class Gaussians(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Which draw of missing cells a working copy is to make."""
+    """Which draw of missing cells a working copy is to make, and by which parameters, where it draws those, too."""
 
     seed: int
     number: int
+    parts: Any = None
 
     def generator(self, b: Block) -> np.random.Generator:
         """The random numbers for the rows of a block."""
@@ -206,7 +207,9 @@ class Imputes(Capability):
     """The fitted model says what a cell should be, given the others of its row.
 
     Contract: `conditional(U, b)` and `drawn(U, b)`; `gaussians()` where rows are a mixture of Gaussians, else
-    `surprise(x)`; `why_not()` where it depends on parameters whether the model can tell.
+    `surprise(x)`; `why_not()` where it depends on parameters whether the model can tell. Where they say more:
+    `expected(U, b)`, the mean alone, if that takes less time; `masked(b)`, if NaN is not all that stands for a missing
+    cell; `doubts()` and `drawing(seed, number)`, if the parameters are not taken for known.
     """
 
     signed: ClassVar[bool] = True  # whether `surprise` has a sign, and is in standard deviations; else in nats
@@ -220,18 +223,34 @@ class Imputes(Capability):
         return ""
 
     def conditional(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
-        """E[x | x_o] and sd[x | x_o] of every cell of a block; observed ones are themselves, with deviation 0. Pure.
+        """E[x | x_o] and sd[x | x_o] of the missing cells of a block; what it says of others does not matter. Pure.
 
-        `b.observed` is never None here.
+        `b.observed` is never None here, and `self.given` what `doubts` gave.
         """
         raise NotImplementedError
 
+    def expected(self, U: Any, b: Block) -> np.ndarray:
+        """E[x | x_o] of the missing cells of a block, as `conditional` has it. Pure."""
+        return self.conditional(U, b)[0]
+
     def drawn(self, U: Any, b: Block) -> np.ndarray:
-        """The rows of a block, their missing cells drawn jointly given the observed ones. Pure.
+        """The missing cells of a block, drawn jointly given the observed ones of their row. Pure.
 
         Random numbers come from `self.given.generator(b)`; `b.observed` is never None here.
         """
         raise NotImplementedError
+
+    def masked(self, b: Block) -> Block:
+        """The block with the cells that its user takes for missing. Pure."""
+        return b
+
+    def doubts(self) -> Any:
+        """What `conditional` is to know of how far the parameters may be from the truth."""
+        return None
+
+    def drawing(self, seed: int, number: int) -> Drawing:
+        """What one draw is made with."""
+        return Drawing(seed, number)
 
     def impute(
         self: Any, X: Any, *, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
@@ -246,7 +265,8 @@ class Imputes(Capability):
             Whether to return the standard deviation of each cell given the observed ones of its row, too.
         n_draws : int, optional
             As many fillings drawn from the distribution of a row's missing cells, jointly, given its observed ones;
-            by default the one of conditional means. The parameters of the model are taken for known.
+            by default the one of conditional means. The parameters of the model are taken for known, except by
+            `GaussianImputer`, whose draws are those of multiple imputation.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
 
@@ -259,32 +279,41 @@ class Imputes(Capability):
         """
         check_is_fitted(self)
         if reason := self.why_not():
-            raise ValueError(f"{type(self).__name__}({reason}) cannot say what a missing cell should be")
+            raise ValueError(
+                f"{type(self).__name__}({reason}) cannot say what a missing cell should be: take another "
+                f"{reason.partition('=')[0]}"
+            )
         if n_draws is None:
-            mean, deviation = self.rows("fill", X)
-            return (mean, deviation) if return_std else mean
+            return self.rows("fill_and_doubt", X, self.doubts()) if return_std else self.rows("fill", X)
         if return_std:
             raise ValueError("return_std=True with n_draws: draws show their spread themselves; ask for one of the two")
         if not isinstance(n_draws, Integral) or isinstance(n_draws, bool) or n_draws < 1:
             raise ValueError(f"n_draws={n_draws!r}: give a whole number of at least 1")
         seed = int(check_random_state(random_state).randint(2**31 - 1))
-        return np.stack([self.rows("fill", X, Drawing(seed, i)) for i in range(n_draws)])
+        return np.stack([self.rows("fill_by_draw", X, self.drawing(seed, i)) for i in range(n_draws)])
 
-    def fill(self: Any, U: Any, b: Block) -> Any:
-        """`conditional` or, in a working copy that was told which, `drawn`, of any block, in its precision. Pure."""
-        draw = isinstance(self.given, Drawing)
-        if sp.issparse(b.x):
-            raise TypeError(
-                "Sparse data was passed for X, but the cells that it does not hold are zeros, not missing: there is "
-                "nothing to impute. Use '.toarray()' and NaN for what was not observed."
-            )
+    def fill(self, U: Any, b: Block) -> np.ndarray:
+        """A block with its missing cells as `expected`, in its precision. Pure."""
+        b = self._with_holes(b)
+        return b.x if b.observed is None else filled(b, self.expected(U, b))
+
+    def fill_and_doubt(self, U: Any, b: Block) -> tuple[np.ndarray, np.ndarray]:
+        """A block with its missing cells as expected, and their standard deviations; 0 for others. Pure."""
+        b = self._with_holes(b)
         if b.observed is None:
-            return b.x if draw else (b.x, np.zeros_like(b.x))
-        if draw:
-            return np.where(b.observed, b.x, self.drawn(U, b)).astype(b.x.dtype, copy=False)
+            return b.x, np.zeros_like(b.x)
         mean, deviation = self.conditional(U, b)
-        mean, deviation = np.where(b.observed, b.x, mean), np.where(b.observed, 0.0, deviation)
-        return mean.astype(b.x.dtype, copy=False), deviation.astype(b.x.dtype, copy=False)
+        return filled(b, mean), np.where(b.observed, 0.0, deviation).astype(b.x.dtype)
+
+    def fill_by_draw(self, U: Any, b: Block) -> np.ndarray:
+        """A block with its missing cells as `drawn`. Pure."""
+        b = self._with_holes(b)
+        return b.x if b.observed is None else filled(b, self.drawn(U, b))
+
+    def _with_holes(self, b: Block) -> Block:
+        """A block as `masked`; cells that sparse rows do not hold are zeros, and nothing is missing."""
+        refuse_sparse(b)
+        return self.masked(b)
 
     def expected_cells(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """E[x_j | rest] and sd[x_j | rest] of each observed cell of dense rows, NaN for others; where it is signed."""
@@ -298,12 +327,55 @@ class Imputes(Capability):
         return np.asarray((x - mean) / deviation)
 
 
+def refuse_sparse(b: Block) -> None:
+    """Refuse sparse rows, of which no cell is missing."""
+    if sp.issparse(b.x):
+        raise TypeError(
+            "Sparse data was passed for X, but the cells that it does not hold are zeros, not missing: there is "
+            "nothing to impute. Use '.toarray()' and NaN for what was not observed."
+        )
+
+
+def filled(b: Block, cells: np.ndarray) -> np.ndarray:
+    """The rows of a block, these cells where they were not observed, in the precision of the rows."""
+    return np.where(b.observed, b.x, cells.astype(b.x.dtype, copy=False))  # type: ignore[arg-type]
+
+
 class Reconstructs(Capability):
     """zU is meant to be x itself, not a membership, a distance or a share of words."""
 
     def reconstruct(self: Any, X: Any) -> np.ndarray:
         """What the fitted model makes of each row: zU."""
         return np.asarray(self.inverse_transform(self.transform(X)))
+
+    def impute(
+        self: Any, X: Any, *, return_std: bool = False, n_draws: int | None = None, random_state: Any = None
+    ) -> Any:
+        """Return the rows with their missing cells as zU has them; observed cells stay as they are.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns; NaN is a missing cell.
+        return_std, n_draws, random_state
+            For models that know how far cells are from zU. This one does not: an error says which do.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        if return_std or n_draws is not None:
+            asked = "return_std=True" if return_std else f"n_draws={n_draws!r}"
+            raise ValueError(
+                f"{asked}: {type(self).__name__} has no law of how far cells are from what it rebuilds. Take "
+                "GaussianImputer, PCA, FactorAnalysis or a mixture, which have"
+            )
+        return self.rows("rebuild", X)
+
+    def rebuild(self: Any, U: Any, b: Block) -> np.ndarray:
+        """A block with its missing cells as zU has them. Pure."""
+        refuse_sparse(b)
+        return b.x if b.observed is None else filled(b, self.decode(U, self.encode(U, b)))
 
 
 class Components(Capability):

@@ -6,9 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.config import config
+from unmix.model.capabilities import Imputes
 from unmix.testing.cases import law
 from unmix.testing.compare import Broken, close, demand, refuses
 from unmix.testing.problem import Problem
+
+DRAWS = 40  # of missing cells
 
 
 @law("planted")
@@ -53,7 +56,8 @@ def dense_is_csr(p: Problem) -> None:
 def nan_is_not_observed(p: Problem) -> None:
     """NaN is a cell that nobody observed: the parts are found without it, and a row of NaN has no say.
 
-    A model that does not take missing cells says which cell is one; a column without a value is refused by name.
+    A model that does not take missing cells says which cell is one; a column without a value is refused by name, unless
+    the model takes such columns (`empty_columns`).
     """
     X, holes = p.X, p.X
     holes[np.random.default_rng(2).random(X.shape) < 0.03] = np.nan
@@ -71,11 +75,48 @@ def nan_is_not_observed(p: Problem) -> None:
     demand(np.isfinite(fitted.transform(empty_row)).all(), "transform of a row of NaN is not finite")
     empty_column = holes.copy()
     empty_column[:, 1] = np.nan
-    refuses(ValueError, "NaN only in column 1", p.model().fit, empty_column)
+    if p.cls.empty_columns:
+        fitted = p.model().fit(empty_column)
+        demand(np.isfinite(fitted.transform(empty_column)).all(), "transform with a column of NaN is not finite")
+    else:
+        refuses(ValueError, "NaN only in column 1", p.model().fit, empty_column)
     model, U = p.early(X)
     alone = model.local(U, p.blocks(X)[0])
     joined = model.local(U, p.blocks(np.vstack([X, np.full((1, X.shape[1]), np.nan)]))[0])
     close(joined.loss, alone.loss, rtol=1e-9, what="the loss with a row of NaN and without it")
+
+
+@law("imputation")
+def imputation_knows_how_sure_it_is(p: Problem) -> None:
+    """Imputed rows keep their observed cells, nine in ten 90 % intervals hold the cell, draws agree with the mean.
+
+    Asked of models that impute (`Imputes`), on a tenth of the cells of the planted problem; of draws, that their mean
+    and their standard deviation are those that the model expects. A model that cannot impute says why.
+    """
+    X, holes = p.X, p.X
+    gone = np.random.default_rng(3).random(X.shape) < 0.1
+    holes[gone] = np.nan
+    if not issubclass(p.cls, Imputes) or not p.cls.missing:
+        return
+    model = p.model().fit(holes)
+    if model.why_not():
+        refuses(ValueError, model.why_not(), model.impute, holes)
+        return
+    mean, deviation = model.impute(holes, return_std=True)
+    draws = model.impute(holes, n_draws=DRAWS, random_state=0)
+    for what, rows in (("impute(X)", model.impute(holes)), ("impute(X, return_std=True)", mean), ("a draw", draws[0])):
+        demand(np.array_equal(rows[~gone], X[~gone]), f"{what} changed an observed cell")
+        demand(np.isfinite(rows).all(), f"{what} left a cell that is not finite")
+    demand((deviation[~gone] == 0).all(), "the standard deviation of an observed cell is not 0")
+    again = model.impute(holes, n_draws=1, random_state=0)[0]
+    demand(np.array_equal(again, draws[0]), "the same random_state gave another draw")
+    held = float((np.abs(X - mean)[gone] <= 1.645 * deviation[gone]).mean())
+    slack = 3 * np.sqrt(0.09 / gone.sum()) + 0.02
+    demand(abs(held - 0.9) < slack, f"{held:.1%} of the 90 % intervals of missing cells hold the cell")
+    away = (draws[:, gone] - mean[gone]) / np.maximum(deviation[gone], 1e-300)
+    bias, spread = float(np.abs(away.mean(axis=0)).mean()), float(np.sqrt((away**2).mean()))
+    demand(bias < 1.5 / np.sqrt(DRAWS), f"draws are {bias:.2f} standard deviations from their mean, on average")
+    demand(0.9 < spread < 1.1, f"draws vary by {spread:.2f} of the standard deviations that the model gives")
 
 
 @law("float32")

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from unmix.engine import tree
 from unmix.maths.arrays import Array
+from unmix.maths.gaussian import mixed
 
 PROBABILITY_FLOOR = 1e-15  # below which a probability counts as this, so that its logarithm is a number
 ROUNDING = 1e-9  # share by which sums of rows may miss their bounds
@@ -71,6 +72,8 @@ class MisfitError(ValueError):
 
 class Family:
     """Base of all families: a subclass needs `log_density`, `stats` and `update`, and `sample` to be sampled.
+
+    To impute, it needs `mean` and `variance`, and `sample` for draws.
 
     Attributes
     ----------
@@ -152,6 +155,29 @@ class Family:
     def mean(self, P: Any) -> np.ndarray | None:
         """The mean row of each component (K, d), or None where it has none."""
         return None
+
+    def variance(self, P: Any) -> np.ndarray | None:
+        """The variance of each cell of a component (K, d), or None where it has none."""
+        return None
+
+    def cells(self, P: Any, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of missing cells under each component, (K, n, d) or (K, 1, d), given the observed ones."""
+        mean, variance = self.mean(P), self.variance(P)
+        if mean is None or variance is None:
+            raise ValueError(
+                f"the family {type(self).__name__} does not say what a missing cell should be: give it the methods "
+                "`mean` and `variance`"
+            )
+        return mean[:, None], variance[:, None]
+
+    def complete(self, P: Any, x: np.ndarray, seen: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is expected of missing cells, and their standard deviations, where components have shares z (n, K)."""
+        mean, variance = mixed(z.T, *self.cells(P, x, seen))
+        return mean, np.sqrt(variance)
+
+    def draw(self, P: Any, k: int, x: np.ndarray, seen: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Draw the missing cells of rows of component k, given the observed ones; by default these say nothing."""
+        return self.sample(P, k, len(x), rng)
 
     def public(self, P: Any) -> dict[str, np.ndarray]:
         """The parameters by name."""

@@ -81,6 +81,10 @@ class Bernoulli(Family):
         """p."""
         return np.asarray(P.probabilities)
 
+    def variance(self, P: Any) -> np.ndarray:
+        """p (1 − p)."""
+        return np.asarray(P.probabilities * P.complements)
+
     def sample(self, P: Any, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
         """Zeros and ones."""
         p = P.probabilities[k]

@@ -104,6 +104,12 @@ class Categorical(Family):
         u = rng.random_sample((n, len(edges), 1)) * edges[:, -1:]
         return np.asarray((u >= edges[:, :-1]).sum(axis=2), dtype=np.float64)
 
+    def complete(self, P: Levels, x: np.ndarray, seen: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest level, and √(p (1 − p)), p its probability: levels have no mean."""
+        p = np.einsum("nk,kjl->njl", z, P.probabilities)
+        best = p.max(axis=2)
+        return p.argmax(axis=2).astype(np.float64), np.sqrt(np.maximum(best * (1.0 - best), 0.0))
+
     def features(self, x: Any, w: np.ndarray, seen: np.ndarray | None) -> Any:
         """A column for each level."""
         return self._indicators(x, seen, int(x.max()) + 1)

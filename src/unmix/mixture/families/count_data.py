@@ -84,6 +84,10 @@ class Poisson(Family):
         """λ."""
         return P.rates
 
+    def variance(self, P: Rates) -> np.ndarray:
+        """λ."""
+        return P.rates
+
     def sample(self, P: Rates, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
         """Counts."""
         return rng.poisson(P.rates[k], (n, P.rates.shape[1])).astype(np.float64)

@@ -69,6 +69,10 @@ class Exponential(Family):
         """1/λ."""
         return P.means
 
+    def variance(self, P: Means) -> np.ndarray:
+        """1/λ²."""
+        return P.means**2
+
     def sample(self, P: Means, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
         """Draws."""
         return rng.exponential(P.means[k], (n, P.means.shape[1]))

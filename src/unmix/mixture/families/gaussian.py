@@ -117,6 +117,10 @@ class Gaussian(Family):
         """μ."""
         return np.asarray(P.means + P.shift)
 
+    def variance(self, P: Any) -> np.ndarray:
+        """σ²."""
+        return np.asarray(P.variances)
+
     def sample(self, P: Any, k: int, n: int, rng: np.random.RandomState) -> np.ndarray:
         """Draws."""
         width = np.sqrt(P.variances[k])

@@ -120,6 +120,24 @@ class Student(Gaussian):
         centre = P.shift + P.means[k]
         return np.asarray(centre + (super().sample(P, k, n, rng) - centre) / np.sqrt(u))
 
+    def _left(self, P: Tailed, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of u given the observed cells of each row, (n, K): degrees of freedom ν + p, and (ν + δ)/(ν + p)."""
+        delta, p = self._terms(P, self._centred(P, x, seen), seen)
+        return P.df + p, (P.df + delta) / (P.df + p)
+
+    def cells(self, P: Tailed, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Student's t with ν + p degrees of freedom, wider for far rows; with 2 or fewer the variance is infinite."""
+        df, scale = self._left(P, x, seen)
+        wide = np.where(df > 2.0, scale * df / np.maximum(df - 2.0, 1e-300), np.inf)
+        return self.mean(P)[:, None], wide.T[:, :, None] * P.variances[:, None]
+
+    def draw(self, P: Tailed, k: int, x: np.ndarray, seen: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """u given the observed cells, then the cells."""
+        df, scale = (a[:, k] for a in self._left(P, x, seen))
+        u = rng.chisquare(df) / (df * scale)
+        centre = P.shift + P.means[k]
+        return np.asarray(centre + (Gaussian.sample(self, P, k, len(x), rng) - centre) / np.sqrt(u)[:, None])
+
 
 def medians(x: np.ndarray, w: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Weighted median of the observed cells of each column."""
