@@ -38,6 +38,7 @@ DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "RobustPCA": {Reconstructs, Components},
+    "FastICA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
     "KernelKMeans": {Groups, Geometry},

@@ -224,6 +224,7 @@ def test_the_way_back_gives_the_same_answers(name, data, dtype):
 OTHERWISE = {  # parameters beside the defaults, whose fits can be handed on as well
     "PCA": [{"whiten": True}, {"svd_solver": "arpack"}, {"n_components": 0.9}],
     "FactorAnalysis": [{"rotation": "varimax"}, {"noise_variance_init": np.ones(4)}, {"n_components": 9}],
+    "FastICA": [{"algorithm": "deflation"}, {"whiten": "arbitrary-variance"}, {"fun": "cube"}],
     "KMeans": [{"init": "random"}, {"init": rows("iris")[[0, 60, 120]]}],
     "GaussianMixture": [{"covariance_type": kind} for kind in ("tied", "diag", "spherical")],
     "BayesianGaussianMixture": [{"covariance_type": kind} for kind in ("tied", "diag", "spherical")],

@@ -15,6 +15,7 @@ _MODELS = {
     "PCA": "unmix.linear.pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
     "RobustPCA": "unmix.linear.robust_pca",
+    "FastICA": "unmix.linear.fast_ica",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
     "KernelKMeans": "unmix.cluster.kernel_kmeans",
@@ -48,6 +49,7 @@ __all__ = [
     "PCA",
     "BayesianGaussianMixture",
     "FactorAnalysis",
+    "FastICA",
     "GaussianMixture",
     "KMeans",
     "KMedoids",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
     from unmix.linear.factor_analysis import FactorAnalysis
+    from unmix.linear.fast_ica import FastICA
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA
     from unmix.mixture.bayesian import BayesianGaussianMixture

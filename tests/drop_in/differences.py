@@ -53,6 +53,11 @@ PCA = {
 
 FACTOR_ANALYSIS: dict[str, tuple[str, str]] = {}
 
+# -- FastICA --
+FAST_ICA = {
+    "test_fastica_convergence_fail": ("wording", "the warning says the same in other words"),
+}
+
 # -- NMF --
 NMF = {
     r"test_convergence_warning\[NMF": ("wording", "the warning says the same in other words"),
@@ -117,6 +122,7 @@ SECTIONS = {
     "sklearn.cluster.tests.test_k_means": Section(("KMeans",), K_MEANS),
     "sklearn.decomposition.tests.test_pca": Section(("PCA",), PCA),
     "sklearn.decomposition.tests.test_factor_analysis": Section(("FactorAnalysis",), FACTOR_ANALYSIS),
+    "sklearn.decomposition.tests.test_fastica": Section(("FastICA",), FAST_ICA),
     "sklearn.decomposition.tests.test_nmf": Section(("NMF",), NMF),
     "sklearn.decomposition.tests.test_online_lda": Section(("LatentDirichletAllocation",), ONLINE_LDA),
     "sklearn.mixture.tests.test_gaussian_mixture": Section(("GaussianMixture",), GAUSSIAN_MIXTURE),
