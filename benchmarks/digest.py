@@ -29,6 +29,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"whiten": True},
     ],
     "FactorAnalysis": [*({"rotation": r} for r in ("varimax", "quartimax", "promax")), {"n_components": None}],
+    "FastICA": [{"algorithm": "deflation"}, {"fun": "exp"}, {"fun": "cube"}, {"whiten": "arbitrary-variance"}],
     "RobustPCA": [{"n_components": 2}, {"mu": 0.5, "max_iter": 30}],
     "KMeans": [
         *({"init": i} for i in ("random", "partition", "spread")),
