@@ -48,9 +48,9 @@ def contrast(fun: Any, fun_args: dict[str, Any] | None) -> Contrast:
 
 @lru_cache(maxsize=32)
 def _contrast(fun: Any, args: tuple[tuple[str, Any], ...]) -> Contrast:
-    alpha = float(dict(args).get("alpha", 1.0))
     bend: tuple[float, float | None]
     if fun == "logcosh":
+        alpha = float(dict(args).get("alpha", 1.0))
         rows, bend = _Logcosh(alpha), (0.0, alpha)
     elif fun == "exp":
         rows, bend = _bell, (2.0 * float(np.exp(-1.5)), 1.0)

@@ -24,7 +24,7 @@ from unmix.maths.moments import Moments
 from unmix.maths.spectra import leading
 
 ORIGIN_ROWS = 1024  # that tell where to measure moments from
-ROUNDING = 10.0  # times d times the precision: a share of the largest variance that is nothing
+ROUNDING = 2.0  # times d times the precision: a share of the largest variance that is nothing
 
 
 class Frame(NamedTuple):
@@ -94,7 +94,7 @@ class Sampled(Stage):
         return self._look(self.model.start(before, data, rng), data)
 
     def _look(self, U: Parts, rows: Block) -> Trial:
-        return Trial(U, self.model.local(U, rows).stats)
+        return Trial(U, self.model.look(U, rows).stats)
 
     def step(self, U: Trial, data: Block, rng: np.random.Generator) -> tuple[Trial, float]:
         """The bold step, if it is one forward, else the safe one."""

@@ -261,11 +261,12 @@ class FastICA(Reconstructs, Components, Model):
         return first_parts(*frame, turn, self.algorithm == "deflation")
 
     def local(self, U: Parts, b: Block) -> Local:
-        """Statistics and contrast of the components in question; where the parts are independent, the squared error."""
-        B = U.rotation @ U.whitening
-        if self.architecture == "columns" and len(U.mean) == self.shape.d:
-            return Local(None, b.total, self._error(U, b))
-        one = U.active >= 0
+        """Statistics and contrast; where it is the parts that are independent, the squared error."""
+        return self.look(U, b) if self.architecture == "rows" else Local(None, b.total, self._error(U, b))
+
+    def look(self, U: Parts, b: Block) -> Local:
+        """Statistics and contrast of the components in question, tile by tile."""
+        B, one = U.rotation @ U.whitening, U.active >= 0
         G, gauss = self._contrast.rows, self._contrast.gauss
         asked = B[U.active : U.active + 1] if one else B
         gram, sums = np.zeros((len(asked), len(B))), np.zeros((len(asked), 3))
