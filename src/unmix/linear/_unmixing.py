@@ -4,8 +4,9 @@ With E = mean of g(y) yᵀ,  ρ = mean of g′(y),  s = −sign(mean G(y) − E[
 
     J(e^D W) ≈ J(W) + ⟨D, A⟩ + ½ Σ h_ij D_ij²      A = ½ (sE − (sE)ᵀ)      h_ij = ½ (d_i + d_j),  d = s (ρ − diag E)
 
-bold     D = −H⁻¹A, H by L-BFGS from diag h over the last steps (Ablin, Cardoso & Gramfort 2018); near the solution this
-         is the fixed point of FastICA, which takes diag h alone
+bold     far from the solution the fixed point of FastICA, W ← polar(diag ρ − E) W; near it D = −H⁻¹A, H by L-BFGS from
+         diag h over the last steps (Ablin, Cardoso & Gramfort 2018). The fixed point takes diag h alone, which is H for
+         independent components; those of real data are not quite, and then it takes many times as many steps
 safe     W ← polar(C) W,  c_i = (β e_i − E_i) where s_i > 0, (E_i + β′ e_i) where s_i < 0,  −β′ ≤ g′ ≤ β: the linear
          bound of a convex function, so that J never gets worse
 
@@ -23,7 +24,8 @@ from unmix.maths.arrays import Array
 
 MEMORY = 7  # steps that L-BFGS remembers
 LEAST_BEND = 0.01  # of h
-LONGEST = 1.0  # row sum of |D|: a bold step turns no component farther
+LONGEST = 1.0  # row sum of |D|: a quasi-Newton step turns no component farther
+FAR = 0.05  # 1 − |cos| of the turn by the fixed point: if it is more, that is the step
 TINY = 1e-300
 
 
@@ -113,9 +115,12 @@ def objective(stats: Stats) -> float:
 
 
 def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
-    """A quasi-Newton step, and 1 − |cos| of the angle by which it turns the component that it turns most."""
+    """The bold step, and 1 − |cos| of the angle by which it turns the component that it turns most."""
     new = seen(U, stats)
     E, s, k = stats.gram / stats.n, new.signs, len(U.rotation)
+    Q = fixed_point(E, new.measures[1])
+    if (change := turn_of(Q)) > FAR:
+        return new._replace(rotation=polar(Q @ U.rotation), scratch=nothing_known(k)), change
     A = s[:, None] * E
     A = 0.5 * (A - A.T)
     d = s * (new.measures[1] - new.measures[3])
@@ -127,8 +132,18 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     D *= min(1.0, LONGEST / max(float(np.abs(D).sum(axis=1).max()), TINY))
     Q = np.linalg.solve(np.eye(k) - 0.5 * D, np.eye(k) + 0.5 * D)  # Cayley: a rotation, to second order e^D
     rotation = polar(Q @ U.rotation)  # so that rounding does not add up
-    change = float((1.0 - np.abs(np.diagonal(Q))).max())
-    return new._replace(rotation=rotation, scratch=past._replace(slope=A[None], step=D[None])), max(change, 0.0)
+    return new._replace(rotation=rotation, scratch=past._replace(slope=A[None], step=D[None])), turn_of(Q)
+
+
+def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """FastICA's rotation of all components, without changes of sign."""
+    C = np.diag(slope) - E
+    return polar(C * np.where(np.diagonal(C) < 0, -1.0, 1.0)[:, None])
+
+
+def turn_of(Q: np.ndarray) -> float:
+    """1 − |cos| of the component that a rotation turns most."""
+    return max(float((1.0 - np.abs(np.diagonal(Q))).max()), 0.0)
 
 
 def safe(U: Parts, stats: Stats, bend: tuple[float, float | None]) -> Parts:
