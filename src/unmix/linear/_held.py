@@ -59,9 +59,9 @@ class Whitening(Stage):
         values, V = leading(scatter / data.n, self.k)
         rounding = ROUNDING * len(centre) * float(np.finfo(self.shape.dtype).eps)
         rank = int(np.count_nonzero(values > rounding * values[0]))
-        if rank == 0:
-            raise ValueError("no column of X varies: there is nothing to unmix")
         lost = min(self.k, self.shape.n - 1) - rank
+        if rank == 0:  # no column varies: any direction, in which all sources are 0
+            rank, values = 1, np.ones(1)
         whitening = V[:rank] / np.sqrt(values[:rank])[:, None]
         return Frame(U.mean + centre, whitening, np.array(np.trace(scatter) / data.n), max(lost, 0))
 

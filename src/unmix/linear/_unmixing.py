@@ -26,6 +26,7 @@ MEMORY = 7  # steps that L-BFGS remembers
 LEAST_BEND = 0.01  # of h
 LONGEST = 1.0  # row sum of |D|: a quasi-Newton step turns no component farther
 FAR = 0.05  # 1 − |cos| of the turn by the fixed point: if it is more, that is the step
+UNSURE = 100.0  # times shorter must a step be that is the last without one before it
 TINY = 1e-300
 
 
@@ -49,7 +50,8 @@ class Parts(NamedTuple):
     """y = rotation · whitening (x − mean).
 
     `measures` of each component, in the last pass: means of G − E[G(ν)], g′, g² and g y; `signs` are 0 where nothing is
-    known yet. `active` is the component that is sought (one by one), or −1.
+    known yet. `active` is the component that is sought (one by one), or −1; `tries` counts its steps; all at once, the
+    safe steps: the fixed point is not tried again where it once failed.
     """
 
     mean: Annotated[np.ndarray, Array("d")]
@@ -115,11 +117,14 @@ def objective(stats: Stats) -> float:
 
 
 def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
-    """The bold step, and 1 − |cos| of the angle by which it turns the component that it turns most."""
+    """The bold step, and 1 − |cos| of the angle by which it turns the component that it turns most, times `UNSURE`.
+
+    Without a step before it the curvature is that of independent components: a short step may be too short a step.
+    """
     new = seen(U, stats)
     E, s, k = stats.gram / stats.n, new.signs, len(U.rotation)
     Q = fixed_point(E, new.measures[1])
-    if (change := turn_of(Q)) > FAR:
+    if (change := turn_of(Q)) > FAR and not U.tries:
         return new._replace(rotation=polar(Q @ U.rotation), scratch=nothing_known(k)), change
     A = s[:, None] * E
     A = 0.5 * (A - A.T)
@@ -132,7 +137,8 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     D *= min(1.0, LONGEST / max(float(np.abs(D).sum(axis=1).max()), TINY))
     Q = np.linalg.solve(np.eye(k) - 0.5 * D, np.eye(k) + 0.5 * D)  # Cayley: a rotation, to second order e^D
     rotation = polar(Q @ U.rotation)  # so that rounding does not add up
-    return new._replace(rotation=rotation, scratch=past._replace(slope=A[None], step=D[None])), turn_of(Q)
+    change = turn_of(Q) * (1.0 if len(past.steps) else UNSURE)
+    return new._replace(rotation=rotation, scratch=past._replace(slope=A[None], step=D[None])), change
 
 
 def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:
@@ -150,7 +156,7 @@ def safe(U: Parts, stats: Stats, bend: tuple[float, float | None]) -> Parts:
     """A step that never makes J worse."""
     new, E = seen(U, stats), stats.gram / stats.n
     C = uphill(E, np.eye(len(E)), np.diagonal(E), new.signs, bend)
-    return new._replace(rotation=polar(C) @ U.rotation, scratch=nothing_known(len(E)))
+    return new._replace(rotation=polar(C) @ U.rotation, scratch=nothing_known(len(E)), tries=U.tries + 1)
 
 
 def uphill(

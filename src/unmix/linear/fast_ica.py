@@ -390,9 +390,10 @@ class FastICA(Reconstructs, Components, Model):
         elif asked is not None and asked > min(self.shape.n, self.shape.d):
             out.append(f"n_components is too large: it will be set to {min(self.shape.n, self.shape.d)}")
         if U.events.lost:
+            varies = min(self.most_components(self.shape), self.shape.n - 1) - U.events.lost
             out.append(
-                f"There are some small singular values: X varies in {k} directions only, so that {k} components were "
-                f"found, {U.events.lost} fewer than asked for"
+                f"There are some small singular values: X varies in {varies} directions only, so that there are "
+                f"{k} component(s), fewer than asked for"
             )
         if U.events.unconverged:
             out.append(f"{U.events.unconverged} component(s) turned on after max_iter={self.max_iter}: raise it")
