@@ -19,6 +19,8 @@ MODULES = (
     "nmf", "lda", "robust_pca", "small",
     "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
     "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
+    "startup", "pca", "factor_analysis", "fast_ica", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
+    "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

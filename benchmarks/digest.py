@@ -30,6 +30,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "ProbabilisticPCA": [{"method": "em"}, *({"n_components": k} for k in (None, 0.9, "mle", "parallel", 0))],
     "FactorAnalysis": [*({"rotation": r} for r in ("varimax", "quartimax", "promax")), {"n_components": None}],
+    "FastICA": [{"algorithm": "deflation"}, {"fun": "exp"}, {"fun": "cube"}, {"whiten": "arbitrary-variance"}],
     "RobustPCA": [{"n_components": 2}, {"mu": 0.5, "max_iter": 30}],
     "KMeans": [
         *({"init": i} for i in ("random", "partition", "spread")),

@@ -19,6 +19,7 @@ ROUNDS = 7
 PARAMS: dict[str, dict[str, Any]] = {  # of each namesake of scikit-learn's
     "PCA": {"n_components": 2},
     "FactorAnalysis": {"n_components": 2},
+    "FastICA": {"n_components": 2, "random_state": 0},
     "NMF": {"n_components": 3, "random_state": 0},
     "LatentDirichletAllocation": {"n_components": 3, "random_state": 0},
     "KMeans": {"n_clusters": 3, "random_state": 0},

@@ -282,6 +282,41 @@ def denoised(ns):
     for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
         ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
         scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
+# ---------------------------------------------------------------- Unmixing signals
+
+
+def signals(ax, t, Y, title, colours):
+    """Signals above one another, each scaled to its own size."""
+    for i, (y, colour) in enumerate(zip(Y.T, colours, strict=True)):
+        y = y - y.mean()
+        ax.plot(t, -i + 0.42 * y / np.abs(y).max(), color=colour, lw=0.9)
+    ax.set(title=title, yticks=[], xticks=[])
+    ax.spines[:].set_visible(False)
+
+
+def unmixed(ns):
+    S, found = ns["S"], ns["found"]
+    r = np.corrcoef(found.T, S.T)[:4, 4:]
+    order = np.abs(r).argmax(axis=0)
+    back = found[:, order] * np.sign(r[order, np.arange(4)])
+    few = slice(0, 1000)
+    fig, axes = figure(10.5, 3.4, 1, 4)
+    shown = {"sources": S, "measured": ns["X"], "principal components": ns["PCA"](4).fit_transform(ns["X"])}
+    shown["independent components"] = back
+    for ax, (title, Y) in zip(axes, shown.items(), strict=True):
+        own = title in ("sources", "independent components")
+        signals(ax, ns["t"][few], Y[few], title, COLOURS[:4] if own else ["0.35"] * 4)
+    return fig
+
+
+def architectures(ns):
+    fig, axes = figure(9.6, 2.9, 3, 16, height_ratios=[1, 0.25, 1])
+    for row, model in ((0, ns["whole"]), (2, ns["local"])):
+        for ax, part in zip(axes[row], model.mixing_.T, strict=True):
+            top = np.abs(part).max()
+            ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
+    for ax in axes.ravel():
+        ax.set_axis_off()
     return fig
 
 
@@ -293,6 +328,7 @@ PAGES = {
     "denoising": (denoising,),
     "background": (background, escalator),
     "kernels": (concentric, denoised),
+    "ica": (unmixed, architectures),
 }
 
 

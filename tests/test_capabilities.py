@@ -40,6 +40,7 @@ DECLARED = {
     "KernelPCA": set(),
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "RobustPCA": {Reconstructs, Components},
+    "FastICA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
     "KernelKMeans": {Groups, Geometry},

@@ -229,6 +229,7 @@ OTHERWISE = {  # parameters beside the defaults, whose fits can be handed on as 
     "TruncatedSVD": [{"algorithm": "arpack"}, {"n_components": 4}],
     "KernelPCA": [{"kernel": "rbf"}, {"kernel": "poly", "coef0": 0.5}, {"kernel": "cosine"}, {"n_components": None}],
     "FactorAnalysis": [{"rotation": "varimax"}, {"noise_variance_init": np.ones(4)}, {"n_components": 9}],
+    "FastICA": [{"algorithm": "deflation"}, {"whiten": "arbitrary-variance"}, {"fun": "cube"}],
     "KMeans": [{"init": "random"}, {"init": rows("iris")[[0, 60, 120]]}],
     "GaussianMixture": [{"covariance_type": kind} for kind in ("tied", "diag", "spherical")],
     "BayesianGaussianMixture": [{"covariance_type": kind} for kind in ("tied", "diag", "spherical")],

@@ -28,6 +28,7 @@ UNDRAWN = {
     "KernelPCA": [({"kernel": "rbf", "n_components": 2, "eigen_solver": "dense"}, lambda: rows()[:600])],
     "FactorAnalysis": [({"n_components": 2, "svd_method": "lapack"}, rows), ({"n_components": 2}, rows)],
     "RobustPCA": "the directions in which singular vectors are sought are drawn",
+    "FastICA": [({"w_init": np.eye(5)}, rows), ({"w_init": np.eye(5), "algorithm": "deflation"}, rows)],
     "KMeans": [
         ({"n_clusters": K, "init": rows()[:K], "n_init": 1, "metric": metric}, rows)
         for metric in ("euclidean", "manhattan", "mahalanobis", "cosine")

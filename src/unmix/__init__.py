@@ -19,6 +19,7 @@ _MODELS = {
     "GaussianImputer": "unmix.linear.gaussian_imputer",
     "RobustPCA": "unmix.linear.robust_pca",
     "TruncatedSVD": "unmix.linear.truncated_svd",
+    "FastICA": "unmix.linear.fast_ica",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
     "KernelKMeans": "unmix.cluster.kernel_kmeans",
@@ -55,6 +56,7 @@ __all__ = [
     "BayesianGaussianMixture",
     "FactorAnalysis",
     "GaussianImputer",
+    "FastICA",
     "GaussianMixture",
     "KMeans",
     "KMedoids",
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.kernel_pca import KernelPCA
     from unmix.linear.gaussian_imputer import GaussianImputer
+    from unmix.linear.fast_ica import FastICA
     from unmix.linear.pca import PCA
     from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA

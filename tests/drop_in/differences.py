@@ -61,6 +61,11 @@ KERNEL_PCA = {
 
 FACTOR_ANALYSIS: dict[str, tuple[str, str]] = {}
 
+# -- FastICA --
+FAST_ICA = {
+    "test_fastica_convergence_fail": ("wording", "the warning says the same in other words"),
+}
+
 # -- NMF --
 NMF = {
     r"test_convergence_warning\[NMF": ("wording", "the warning says the same in other words"),
@@ -127,6 +132,7 @@ SECTIONS = {
     "sklearn.decomposition.tests.test_kernel_pca": Section(("KernelPCA",), KERNEL_PCA),
     "sklearn.decomposition.tests.test_factor_analysis": Section(("FactorAnalysis",), FACTOR_ANALYSIS),
     "sklearn.decomposition.tests.test_truncated_svd": Section(("TruncatedSVD",), TRUNCATED_SVD),
+    "sklearn.decomposition.tests.test_fastica": Section(("FastICA",), FAST_ICA),
     "sklearn.decomposition.tests.test_nmf": Section(("NMF",), NMF),
     "sklearn.decomposition.tests.test_online_lda": Section(("LatentDirichletAllocation",), ONLINE_LDA),
     "sklearn.mixture.tests.test_gaussian_mixture": Section(("GaussianMixture",), GAUSSIAN_MIXTURE),

@@ -36,12 +36,22 @@ def non_negative_factorization(X, W=None, H=None, n_components="auto", *, update
     return W, model.components_, model.n_iter_
 
 
+def fastica(X, n_components=None, *, return_X_mean=False, compute_sources=True, return_n_iter=False, **params):
+    """FastICA as a function: the whitening, the unmixing of white rows, the sources."""
+    model = unmix.FastICA(n_components, **params)
+    S = model.fit_transform(X)
+    K, mean = (model.whitening_, model.mean_) if model.whiten else (None, None)
+    W = model.components_ @ model.whitener()
+    return [K, W, S, *[mean] * return_X_mean, *[model.n_iter_] * return_n_iter]
+
+
 def pytest_configure(config):
     """Put our classes in the place of scikit-learn's."""
     for name, home in namesakes().items():
         ours = getattr(unmix, name)
         setattr(importlib.import_module(home), name, ours)
     importlib.import_module("sklearn.decomposition._nmf").non_negative_factorization = non_negative_factorization
+    importlib.import_module("sklearn.decomposition").fastica = fastica
     importlib.import_module("sklearn.decomposition").non_negative_factorization = non_negative_factorization
 
     def counted(cls, *args, **kwargs):

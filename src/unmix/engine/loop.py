@@ -63,6 +63,7 @@ class Loop:
         self.runs = [r for runs in self.batches for r in runs]
         self.stages = checked(self.model)
         self.over_moments: Any = None
+        self.rivals: list[Any] = []  # the parts of starts that were not the best
         self.stopped = ""  # why, in words, once somebody has stopped the fit
         self.began = time.perf_counter()
         self.begin()
@@ -125,6 +126,7 @@ class Loop:
         best = self._best(starts)
         if best.objective >= self.beat < inf:
             return None
+        self.rivals = [s.U for s in starts if s is not best]
         best.U = tree.settle(self.stage.hand(best.U, way.data), tree.DOUBLE)
         self.over_moments = way.data if self.stage.over == "moments" else None
         return best
@@ -262,7 +264,8 @@ class Loop:
         """What a start has found."""
         earlier, more = [stage[best.index] for stage in self.ended], best.unfinished
         loss *= self.shape.unit  # in the user's weights, as what is made of it
-        return Fit(U, z, loss, objective, self.shape, best.trace, best.result, best.message, stats, earlier, more)
+        told = best.trace, best.result, best.message
+        return Fit(U, z, loss, objective, self.shape, *told, stats, earlier, more, self.rivals)
 
     def nothing_to_learn(self) -> Fit:
         """The parts follow from the parameters alone: the data are not read."""

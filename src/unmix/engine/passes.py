@@ -124,7 +124,7 @@ class Passes:
         if not tree.finite(plain, like=s.U):
             self._spoilt(s, first_bad(plain))
             return False
-        U = None
+        U = self._leap(s)
         if (
             s.accelerator is not None
             and s.made_of is not None
@@ -133,6 +133,13 @@ class Passes:
             U = self._extrapolate(s, s.accelerator)
         s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, (plain, s.stats))
         return True
+
+    def _leap(self, s: Start) -> tuple[Any, Any] | None:
+        """Parts that the stage itself would rather go on from, if the next pass confirms them."""
+        if not self.loop.settings.acceleration:
+            return None
+        U = self.loop.stage.leap(s.U, s.stats)
+        return None if U is None or not tree.finite(U) else (tree.settle(U, tree.DOUBLE, like=s.U), s.stats)
 
     def _extrapolate(self, s: Start, accelerator: Accelerator) -> tuple[Any, Any] | None:
         """Parts made of extrapolated statistics, if there are any and the model can make parts of them."""
@@ -151,10 +158,10 @@ class Passes:
         return U, stats
 
     def _reject(self, s: Start) -> None:
-        """The extrapolation made the objective worse: take the plain step after all."""
-        assert s.accelerator is not None
+        """The extrapolation, or the leap, made the objective worse: take the plain step after all."""
         s.trace[-1] = s.trace[-1]._replace(accepted=False)
-        s.accelerator.reject()
+        if s.accelerator is not None:
+            s.accelerator.reject()
         self.loop.work.drop(s.index)
         (s.U, s.made_of), s.plain, s.stats = s.plain, None, None
 

@@ -13,7 +13,7 @@ from unmix.engine.draws import generator
 from unmix.engine.layout import Run, Shape
 from unmix.engine.moments import is_sparse, room
 from unmix.engine.range import check_range
-from unmix.engine.rows import Rows, Rules, Seen, held_columns
+from unmix.engine.rows import Rows, Rules, Seen, cut, held_columns, inspect
 from unmix.engine.sources.arrays import csr_of
 
 FEW_CELLS = 1 << 17  # that are subtracted from in less time than it takes to find out whether that is needed
@@ -43,7 +43,13 @@ def sample_of(source: Any, w: np.ndarray | None, rules: Rules, m: int, merged: b
         index = np.sort(generator(0, "sample").choice(rows, min(m, len(rows)), replace=False))
     else:
         index = rows[:: -(-len(rows) // m)]
-    return whole_block(source.take(index), None if w is None else w[index], rules)
+    x = source.take(index)
+    try:
+        return whole_block(x, None if w is None else w[index], rules)
+    except ValueError:  # of a cell, which is named by its row among all rows
+        for i, row in enumerate(index):
+            inspect(cut(x, i, i + 1), int(row), rules)
+        raise
 
 
 def check_columns(seen: Seen, rules: Rules) -> None:

@@ -117,6 +117,13 @@ class Stage:
         """
         raise NotImplementedError(f"{type(self).__name__} has no `update`, which a pass over rows needs")
 
+    def leap(self, U: Any, stats: Any) -> Any:
+        """Parts that may be farther ahead than those of `update`: kept if the next pass finds the objective no worse.
+
+        None, the default: there are none. Where they are worse, the fit goes on from what `update` made. Pure.
+        """
+        return None
+
     def combine(self, total: Any, stats: Any) -> Any:
         """Statistics of rows and of those after them; may write into the first. Associative, by default their sum."""
         return tree.add_into(total, stats)

@@ -75,6 +75,8 @@ class Fit(NamedTuple):
         The stages before the last.
     unfinished : bool
         Whether it ended at `max_iter` although more steps were worth it.
+    rivals : list
+        The parts of the other starts, as they ended in the last stage.
     """
 
     U: Any
@@ -88,6 +90,7 @@ class Fit(NamedTuple):
     stats: Any
     stages: list[Ended]
     unfinished: bool = False
+    rivals: list[Any] = []  # noqa: RUF012  nobody writes to it
 
     @property
     def converged(self) -> bool:

@@ -1,0 +1,49 @@
+"""Which independent components can be relied on.
+
+interference     Of n independent rows, component i holds the variance  1/n Σ_{j≠i} V_ij  of the other sources
+                     all at once    V_ij = (γ_i + γ_j + τ_j²) / (τ_i + τ_j)²
+                     one by one     V_ij = γ_i/τ_i² (j after i),  γ_j/τ_j² + 1 (j before i)
+                 with γ = E[g²] − E[g y]²,  τ = |E[g y] − E[g′]|            (Tichavský, Koldovský & Oja 2006)
+agreement        the mean squared correlation of a component with what is most like it in other starts
+alike_gaussian   Of m Gaussian sources, those m directions that look least Gaussian show  |z| ≤ LEVEL √m + MORE,  z the
+                 contrast in its standard deviations: so the m components of smallest |z| may be such if all are below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+LEVEL, MORE = 1.6, 1.6
+MOST = 1e12
+
+
+def interference(measures: np.ndarray, n: float, one_by_one: bool) -> np.ndarray:
+    """The variance that each component, of variance 1, is expected to have from other sources."""
+    _, slope, square, own = measures.astype(np.float64)
+    gamma, tau = np.maximum(square - own**2, 0.0), np.abs(own - slope)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if one_by_one:
+            alone = gamma / tau**2
+            V = np.where(np.arange(len(tau)) > np.arange(len(tau))[:, None], alone[:, None], alone + 1.0)
+        else:
+            V = (gamma[:, None] + gamma + tau**2) / (tau[:, None] + tau) ** 2
+    V = np.nan_to_num(V, nan=MOST, posinf=MOST)
+    np.fill_diagonal(V, 0.0)
+    return np.asarray(np.minimum(V.sum(axis=1) / max(n, 1.0), MOST))
+
+
+def agreement(rotation: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    """1 where there are no other starts."""
+    if not others:
+        return np.ones(len(rotation))
+    squares = [((rotation @ other.T) ** 2).max(axis=1) for other in others]
+    return np.asarray(np.clip(np.mean(squares, axis=0), 0.0, 1.0))
+
+
+def alike_gaussian(z: np.ndarray) -> list[int]:
+    """The components that together may be Gaussian sources; of one alone nothing is wrong with it."""
+    order = np.argsort(np.abs(z))
+    m = np.arange(1, len(z) + 1)
+    within = np.flatnonzero(np.abs(z)[order] <= LEVEL * np.sqrt(m) + MORE)
+    count = int(within[-1]) + 1 if len(within) else 0
+    return sorted(int(i) for i in order[:count]) if count > 1 else []
