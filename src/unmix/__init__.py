@@ -41,6 +41,7 @@ _OTHERS = {
     "Selection": "unmix.selection.result",
     "select": "unmix.selection.choose",
     "explain": "unmix.explanation.explain",
+    "dimension": "unmix.validate.dimension",
 }
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "TableError",
     "as_source",
     "config",
+    "dimension",
     "explain",
     "get_config",
     "load",
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from unmix.selection.result import Selection
     from unmix.table import Table, TableEncoder, TableError
     from unmix.topic.lda import LatentDirichletAllocation
+    from unmix.validate.dimension import dimension
 
 
 def models() -> dict[str, type[Model]]:
