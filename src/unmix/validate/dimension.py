@@ -77,7 +77,8 @@ class Dimension(NamedTuple):
     n_rows, n_columns : int
         Complete rows, and columns that are not constant.
     mean, variance : float
-        Of the squared distances of rows, in units of the variance and per column.
+        Of the squared distances of rows, in units of the variance and per column. The unit is that of these rows, so
+        the mean is 2 but for the pairs that were drawn; what tells is the variance.
     law_mean, law_variance : float
         2 and 8 / n_columns: those of Gaussian noise in as many independent columns.
     effective_columns : float
@@ -238,6 +239,10 @@ def _check(n_neighbors: Any, sample: Any, level: Any) -> None:
         raise ValueError(f"level={level!r}: give a share between 0 and 1, such as 0.95")
 
 
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
 # ------------------------------------------------------------------------------------------- rows
 
 
@@ -254,7 +259,7 @@ def _complete(source: Any) -> tuple[Any, list[str]]:
             f"{left} of {len(x)} rows of X have missing cells, and distances need complete ones: impute the cells, or "
             "drop the columns that miss most"
         )
-    return x[full], [f"{left} of {len(x)} rows have missing cells and were left out"]
+    return x[full], [f"left out: {left} of {len(x)} rows with missing cells"]
 
 
 def _scaled(x: Any, standardize: bool, notes: list[str]) -> tuple[Any, int]:
@@ -271,7 +276,7 @@ def _scaled(x: Any, standardize: bool, notes: list[str]) -> tuple[Any, int]:
     if not varies.any():
         raise ValueError(f"no column of X varies over its {n} complete rows: there are no distances to look at")
     if not varies.all():
-        notes.append(f"{int((~varies).sum())} columns are constant and were left out")
+        notes.append(f"left out: {_count((~varies).sum(), 'constant column')}")
         x, variances = x[:, varies], variances[varies]
     scale = 1.0 / np.sqrt(variances if standardize else np.full(len(variances), variances.mean()))
     if sp.issparse(x):
@@ -322,7 +327,7 @@ def _look(x: Any, k: int, sample: int | None, rng: np.random.Generator, notes: l
     if N < LEAST_ROWS:
         raise ValueError(f"X has {N} different complete rows: a dimension needs at least {LEAST_ROWS}, better hundreds")
     if n > N:
-        notes.append(f"{n - N} rows are copies of others and were left out")
+        notes.append(f"left out: {_count(n - N, 'row')} equal to others")
     rows = np.arange(N)
     if sample is not None and sample < N:
         rows = np.sort(rng.choice(N, sample, replace=False))
