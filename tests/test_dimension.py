@@ -99,7 +99,10 @@ def torus(n, m, rng):
     return np.hstack([np.cos(t), np.sin(t)])
 
 
-@pytest.mark.parametrize(("m", "level"), [(1, 0.95), (2, 0.95), (2, 0.8), (3, 0.95)])
+@pytest.mark.parametrize(
+    ("m", "level"),
+    [(2, 0.95), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.95), (2, 0.8), (3, 0.95)))],
+)
 def test_intervals_cover_at_their_rate(m, level):
     rng = np.random.default_rng(m)
     draws = 200
@@ -149,8 +152,9 @@ def test_copies_few_rows_and_few_values_are_told():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     assert unmix.dimension(X, random_state=0).cautions == ()
-    twice = unmix.dimension(np.vstack([X, X[:100]]), random_state=0)
-    assert twice.likelihood == unmix.dimension(X, random_state=0).likelihood  # equal rows have no distance
+    twice = unmix.dimension(np.vstack([X, X[:100]]), standardize=False, random_state=0)
+    once = unmix.dimension(X, standardize=False, random_state=0)
+    np.testing.assert_allclose(twice.likelihood, once.likelihood)  # equal rows have no distance
     assert any("copies" in why for why in twice.cautions)
     assert not twice.trusted
     assert any("few" in why for why in unmix.dimension(X[:50], random_state=0).cautions)

@@ -73,8 +73,9 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         Seed of parallel analysis.
     kaiser : bool, default=False
         Whether a rotation counts every column the same, however much the factors explain of it (Kaiser's
-        normalisation). With it varimax and promax of standardised columns are those of R's `factanal`, without it
-        varimax and quartimax are scikit-learn's, and oblimin is that of R's GPArotation.
+        normalisation). With it varimax and promax of standardised columns are those of R's `factanal` (which ends them
+        earlier: loadings may differ in the third digit); without it varimax and quartimax are scikit-learn's, and
+        oblimin is that of R's GPArotation.
 
     Attributes
     ----------

@@ -34,7 +34,8 @@ def for_rows(model: Any, d: int) -> int | None:
         return None
     if isinstance(model, Inside):
         return model.size
-    return len(model.get_feature_names_out()) if isinstance(model, Geometry) else d
+    parts: Any = model
+    return len(parts.get_feature_names_out()) if isinstance(model, Geometry) else d
 
 
 def for_cells(model: Any, d: int) -> int | None:

@@ -276,7 +276,7 @@ def _scaled(x: Any, standardize: bool, notes: list[str]) -> tuple[Any, int]:
     if not varies.any():
         raise ValueError(f"no column of X varies over its {n} complete rows: there are no distances to look at")
     if not varies.all():
-        notes.append(f"left out: {_count((~varies).sum(), 'constant column')}")
+        notes.append(f"left out: {_count(int((~varies).sum()), 'constant column')}")
         x, variances = x[:, varies], variances[varies]
     scale = 1.0 / np.sqrt(variances if standardize else np.full(len(variances), variances.mean()))
     if sp.issparse(x):
