@@ -105,10 +105,10 @@ def torus(n, m, rng):
 )
 def test_intervals_cover_at_their_rate(m, level):
     rng = np.random.default_rng(m)
-    draws = 200
+    draws = 100
     held = np.zeros(2)
     for _ in range(draws):
-        found = unmix.dimension(torus(500, m, rng), n_neighbors=5, level=level, standardize=False)
+        found = unmix.dimension(torus(300, m, rng), n_neighbors=5, level=level, standardize=False)
         held += [e.low <= m <= e.high for e in (found.two_nn, found.likelihood)]
     slack = 3 * np.sqrt(level * (1 - level) / draws) + 0.02
     assert (np.abs(held / draws - level) < slack).all(), held / draws
@@ -117,12 +117,12 @@ def test_intervals_cover_at_their_rate(m, level):
 def test_naive_intervals_would_be_too_short():
     """Rows share neighbours: m √(1/n(k−1)) is less than what the estimate varies by."""
     rng = np.random.default_rng(0)
-    found = [unmix.dimension(torus(500, 2, rng), standardize=False).likelihood for _ in range(100)]
+    found = [unmix.dimension(torus(300, 2, rng), standardize=False).likelihood for _ in range(60)]
     spread = np.std([np.log(e.value) for e in found])
     told = np.mean([np.log(e.high / e.value) / 1.96 for e in found])
-    naive = 1 / np.sqrt(500 * 9)
+    naive = 1 / np.sqrt(300 * 9)
     assert naive < 0.9 * spread
-    assert told == pytest.approx(spread, rel=0.25)
+    assert told == pytest.approx(spread, rel=0.3)
 
 
 def test_noise_about_a_surface_shows_at_short_distances():
@@ -161,8 +161,8 @@ def test_copies_few_rows_and_few_values_are_told():
     assert any("few values" in why for why in unmix.dimension(X.round(0), random_state=0).cautions)
     mostly = np.where(rng.random((400, 3)) < 0.7, 0.0, X)
     assert any("few values" in why for why in unmix.dimension(mostly, random_state=0).cautions)
-    rounded = unmix.dimension((30 * X).round(0), random_state=0)
-    assert any("equally far" in why for why in rounded.cautions), rounded
+    assert any("3 of 3 columns are rounded" in why for why in unmix.dimension(X.round(1), random_state=0).cautions)
+    assert unmix.dimension(X.round(3), random_state=0).trusted  # steps far below the distances of rows
     wide = unmix.dimension(rng.normal(size=(400, 60)), random_state=0)
     assert any("so many dimensions" in why for why in wide.cautions)
     assert wide.likelihood.value < 60

@@ -335,7 +335,7 @@ def test_uniquenesses_are_those_of_factanal():
 
 
 def test_varimax_is_that_of_factanal():
-    """R's varimax ends where a step gains less than 1e-5 (its eps), ours at 1e-9: so its printed digits need its end."""
+    """R's varimax ends where a step gains less than 1e-5 (its eps), ours at 1e-9: its printed digits need its end."""
     early = kaiser_varimax(1e-5).T
     np.testing.assert_allclose(early * np.sign(early.sum(axis=1))[:, None], VARIMAX, atol=6e-4)
     np.testing.assert_allclose(np.abs(early[0]), GPA_VARIMAX, atol=1e-5)

@@ -47,7 +47,8 @@ LARGEST = 0.1  # share of the ratios T_2/T_1 of which only is used that they are
 LEAST_ROWS = 5  # different ones, below which nothing is said
 FEW_ROWS = 100
 FEW_VALUES = 20  # of a column that is no continuous one
-COPIES, TIES = 0.05, 0.02  # shares of rows beyond which distances are no longer those of continuous columns
+COPIES = 0.05  # share of rows beyond which rows are no longer those of continuous columns
+COARSE = 0.2  # of the distance to the nearest row: least step of a rounded column that counts
 APART = 0.25  # by how much the estimates may differ
 
 
@@ -384,12 +385,11 @@ def _cautions(n: int, copies: int, look: Look, two: Estimate, likelihood: Estima
         out.append(f"{n} different rows are few, give hundreds")
     if copies > COPIES * (n + copies):
         out.append(f"{copies} of {n + copies} rows are copies of others")
-    discrete = _discrete(look.rows)
-    if discrete:
-        out.append(f"{discrete} of {look.rows.shape[1]} columns take few values, and dimensions are of continuous ones")
-    ties = float(np.mean(look.distances[:, 1] <= look.distances[:, 0] * (1 + 1e-9)))
-    if ties > TIES:
-        out.append(f"{100 * ties:.0f} % of rows have two nearest neighbours equally far, as rounded values have")
+    few, coarse = _discrete(look.rows, float(np.median(look.distances[:, 0])))
+    if few:
+        out.append(f"{few} of {look.rows.shape[1]} columns take few values, and dimensions are of continuous ones")
+    if coarse:
+        out.append(f"{coarse} of {look.rows.shape[1]} columns are rounded to steps as long as rows are apart")
     if likelihood.value > 2 * np.log10(n) + 4:
         out.append(f"{n} rows are too few for so many dimensions, of which there may be more")
     if abs(np.log(two.value / likelihood.value)) > APART:
@@ -397,13 +397,15 @@ def _cautions(n: int, copies: int, look: Look, two: Estimate, likelihood: Estima
     return out
 
 
-def _discrete(x: Any) -> int:
-    """How many columns take few values, or one value in most rows."""
+def _discrete(x: Any, nearest: float) -> tuple[int, int]:
+    """How many columns take few values, or one in most rows; and how many others have steps that show at a distance."""
     n = x.shape[0]
     if sp.issparse(x):
-        return int((2 * np.bincount(x.indices[x.data != 0], minlength=x.shape[1]) < n).sum())
+        return int((2 * np.bincount(x.indices[x.data != 0], minlength=x.shape[1]) < n).sum()), 0
     ordered = np.sort(x, axis=0)
-    values = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
+    steps = ordered[1:] - ordered[:-1]
     half = (n + 1) // 2
     mostly = (ordered[half:] == ordered[: n - half]).any(axis=0)
-    return int(((values <= min(FEW_VALUES, n - 1)) | mostly).sum())
+    few = ((steps > 0).sum(axis=0) < min(FEW_VALUES, n - 1)) | mostly
+    step = np.min(steps, axis=0, where=steps > 0, initial=np.inf)
+    return int(few.sum()), int((~few & (step > COARSE * nearest)).sum())
