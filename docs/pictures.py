@@ -198,12 +198,14 @@ def ellipses(ax, model):
 def linear(ns):
     fig, (a, b, c, d) = figure(13, 3.2, 1, 4)
     picture = ns["picture"]
-    size = 0.9 * np.abs(picture.rows).max() / np.abs(picture.columns).max()
+    size = 0.7 * np.abs(picture.rows).max() / np.abs(picture.columns).max()
     a.scatter(*picture.rows.T, s=8, lw=0, color="0.7")
     for end in size * picture.columns:
         a.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": COLOURS[0], "lw": 1})
     for j in ns["best"][:2]:
-        a.annotate(picture.names[j], size * picture.columns[j], color=COLOURS[0], fontsize=8)
+        end = size * picture.columns[j]
+        a.text(*end, picture.names[j].split("_")[0], color=COLOURS[0], fontsize=8, ha="left" if end[0] > 0 else "right")
+    a.margins(0.15)
     a.set(title="PCA: a biplot", xticks=[], yticks=[], xlabel=picture.titles[0], ylabel=picture.titles[1])
     columns = np.arange(7)
     b.bar(columns - 0.3, np.abs(ns["first"]), 0.28, color="0.7", label="PCA, first")

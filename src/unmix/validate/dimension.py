@@ -49,6 +49,7 @@ FEW_ROWS = 100
 FEW_VALUES = 20  # of a column that is no continuous one
 COPIES = 0.05  # share of rows beyond which rows are no longer those of continuous columns
 COARSE = 0.2  # of the distance to the nearest row: least step of a rounded column that counts
+SEEN = 3.0, -0.5  # of log10 n: dimensions from which on those of Gaussian rows came out more than a tenth too few
 APART = 0.25  # by how much the estimates may differ
 
 
@@ -390,7 +391,7 @@ def _cautions(n: int, copies: int, look: Look, two: Estimate, likelihood: Estima
         out.append(f"{few} of {look.rows.shape[1]} columns take few values, and dimensions are of continuous ones")
     if coarse:
         out.append(f"{coarse} of {look.rows.shape[1]} columns are rounded to steps as long as rows are apart")
-    if likelihood.value > 2 * np.log10(n) + 4:
+    if likelihood.value > SEEN[0] * np.log10(n) + SEEN[1]:
         out.append(f"{n} rows are too few for so many dimensions, of which there may be more")
     if abs(np.log(two.value / likelihood.value)) > APART:
         out.append("near and far neighbours disagree, as with noise about a surface, or a strongly curved one")
