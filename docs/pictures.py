@@ -317,6 +317,37 @@ def architectures(ns):
             ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
     for ax in axes.ravel():
         ax.set_axis_off()
+# ---------------------------------------------------------------- Which linear model?
+
+
+def linear(ns):
+    fig, (a, b, c, d) = figure(13, 3.2, 1, 4)
+    picture = ns["picture"]
+    size = 0.7 * np.abs(picture.rows).max() / np.abs(picture.columns).max()
+    a.scatter(*picture.rows.T, s=8, lw=0, color="0.7")
+    for end in size * picture.columns:
+        a.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": COLOURS[0], "lw": 1})
+    for j in ns["best"][:2]:
+        end = size * picture.columns[j]
+        a.text(*end, picture.names[j].split("_")[0], color=COLOURS[0], fontsize=8, ha="left" if end[0] > 0 else "right")
+    a.margins(0.15)
+    a.set(title="PCA: a biplot", xticks=[], yticks=[], xlabel=picture.titles[0], ylabel=picture.titles[1])
+    columns = np.arange(7)
+    b.bar(columns - 0.3, np.abs(ns["first"]), 0.28, color="0.7", label="PCA, first")
+    for i, W in enumerate(np.abs(ns["factors"].components_)):
+        b.bar(columns + 0.3 * i, W, 0.28, color=COLOURS[i], label=f"factor {i + 1}")
+    b.set(title="FactorAnalysis: loadings", xlabel="column", xticks=columns, ylim=(0, 1.6))
+    b.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
+    c.plot(*np.nonzero(ns["wrong"]), "o", ms=5, mfc="none", color="0.6", mew=0.8)
+    c.plot(*np.nonzero(np.abs(ns["robust"].sparse_) > 1), "o", ms=2, color=COLOURS[1], mew=0)
+    c.set(title="RobustPCA: wrong cells", xlabel="row", ylabel="column", xticks=[], yticks=[])
+    for i, (part, axis) in enumerate(
+        zip(ns["nmf"].components_, unmix.PCA(3).fit(ns["spectra"]).components_, strict=True)
+    ):
+        d.plot(part / part.max(), color=COLOURS[i], lw=1.6)
+        d.plot(axis / np.abs(axis).max() - 2.2, color=COLOURS[i], lw=1.2, ls="--")
+    d.axhline(-2.2, color="0.8", lw=0.8, zorder=0)
+    d.set(title="NMF (above), PCA (below)", yticks=[], xlabel="column")
     return fig
 
 
@@ -329,6 +360,7 @@ PAGES = {
     "background": (background, escalator),
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
+    "which_linear_model": (linear,),
 }
 
 

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 import unmix
 from unmix import FactorAnalysis
 from unmix.linear._newton import factor, newton, profile
+from unmix.linear._rotations import orthomax, promax
 
 SETS = {"digits": (load_digits, 10), "iris": (load_iris, 1), "breast": (load_breast_cancer, 5), "wine": (load_wine, 3),
         "diabetes": (load_diabetes, 3)}  # fmt: skip
@@ -273,3 +274,194 @@ def test_no_factor_at_all_is_silent(capfd):
     model = FactorAnalysis(0).fit(X)
     assert model.transform(X).shape == (50, 0)
     assert capfd.readouterr() == ("", "")
+
+
+# ------------------------------------------------------------------------------------------- R's factanal
+
+# R's datasets: ability.cov, six tests given to 112 people (Smith & Stanley 1983)
+ABILITY = np.array([
+    [24.641, 5.991, 33.520, 6.023, 20.755, 29.701],
+    [5.991, 6.700, 18.137, 1.782, 4.936, 7.204],
+    [33.520, 18.137, 149.831, 19.424, 31.430, 50.753],
+    [6.023, 1.782, 19.424, 12.711, 4.757, 9.075],
+    [20.755, 4.936, 31.430, 4.757, 52.604, 66.762],
+    [29.701, 7.204, 50.753, 9.075, 66.762, 135.292],
+])  # fmt: skip
+UNIQUE = [0.455, 0.589, 0.218, 0.769, 0.052, 0.334]  # printed by factanal(factors = 2, covmat = ability.cov)
+VARIMAX = [[0.499, 0.156, 0.206, 0.109, 0.956, 0.785], [0.543, 0.622, 0.860, 0.468, 0.182, 0.225]]
+PROMAX = [[0.364, 0, 0, 0, 1.023, 0.811], [0.470, 0.671, 0.932, 0.508, 0, 0]]  # less than 0.1 is not printed
+GPA_VARIMAX = [
+    0.4994378290,
+    0.1560700794,
+    0.2057869900,
+    0.1085307544,
+    0.9562424703,
+    0.7847681839,
+]  # the same, by its tests
+OBLIMIN = [  # GPArotation's tests: oblimin of these loadings, gam = 0, not normalised
+    [0.386361590474, -0.011005941877, -0.026292627235, -0.018020052681, 0.990094493910, 0.790565727427],
+    [0.474512774150, 0.645872076963, 0.896114110568, 0.488292828170, -0.037071828254, 0.052610955006],
+]
+
+
+def rows_with(S, n):
+    """Rows whose covariance, over n, is exactly S."""
+    X = np.random.default_rng(0).normal(size=(n, len(S)))
+    X = X - X.mean(axis=0)
+    return X @ np.linalg.inv(np.linalg.cholesky(X.T @ X / n)).T @ np.linalg.cholesky(S).T
+
+
+def ability():
+    scale = np.sqrt(np.diag(ABILITY))
+    return rows_with(ABILITY / np.outer(scale, scale), 112)
+
+
+def as_in_r(model):
+    """Loadings with the signs that R gives them: their sum is positive."""
+    return model.components_ * np.sign(model.components_.sum(axis=1))[:, None]
+
+
+def kaiser_varimax(tol):
+    """Loadings by varimax of Kaiser's normalised ones, ended where a step gains less than a share tol."""
+    L = FactorAnalysis(2, tol=1e-12).fit(ability()).components_.T
+    return L @ orthomax(L / np.linalg.norm(L, axis=1, keepdims=True), 1.0, tol=tol)
+
+
+def test_uniquenesses_are_those_of_factanal():
+    two, one = (FactorAnalysis(k, tol=1e-9).fit(ability()) for k in (2, 1))
+    np.testing.assert_allclose(two.noise_variance_, UNIQUE, atol=6e-4)
+    np.testing.assert_allclose(one.noise_variance_, [0.535, 0.853, 0.748, 0.910, 0.232, 0.280], atol=6e-4)
+    np.testing.assert_allclose(as_in_r(one), [[0.682, 0.384, 0.502, 0.300, 0.877, 0.849]], atol=6e-4)
+
+
+def test_varimax_is_that_of_factanal():
+    """R's varimax ends where a step gains less than 1e-5 (its eps), ours at 1e-9: its printed digits need its end."""
+    early = kaiser_varimax(1e-5).T
+    np.testing.assert_allclose(early * np.sign(early.sum(axis=1))[:, None], VARIMAX, atol=6e-4)
+    np.testing.assert_allclose(np.abs(early[0]), GPA_VARIMAX, atol=1e-5)
+    ours = FactorAnalysis(2, rotation="varimax", kaiser=True, tol=1e-9).fit(ability())
+    np.testing.assert_allclose(as_in_r(ours), VARIMAX, atol=4e-3)
+    length = np.sqrt(ours.communalities_)
+    assert varimax(ours.components_ / length) > varimax(early / length)
+
+
+def test_chi_square_of_factanal():
+    """(n − 1 − (2d + 5)/6 − 2k/3) times the discrepancy: printed as 6.11 for two factors and 75.18 for one."""
+    X = ability()
+    R = X.T @ X / len(X)
+    for k, printed in ((1, 75.18), (2, 6.11)):
+        C = FactorAnalysis(k, tol=1e-9).fit(X).get_covariance()
+        gap = np.linalg.slogdet(C)[1] - np.linalg.slogdet(R)[1] + np.trace(np.linalg.solve(C, R)) - 6
+        assert (112 - 1 - 17 / 6 - 2 * k / 3) * gap == pytest.approx(printed, abs=6e-3)
+
+
+def test_promax_is_that_of_factanal():
+    early, printed = kaiser_varimax(1e-5), np.array(PROMAX)
+    early = np.linalg.solve(promax(early), early.T)
+    early *= np.sign(early.sum(axis=1))[:, None]
+    ours = FactorAnalysis(2, rotation="promax", kaiser=True, tol=1e-9).fit(ability())
+    for found, atol in ((early, 6e-4), (as_in_r(ours), 1.5e-3)):
+        np.testing.assert_allclose(found[printed > 0], printed[printed > 0], atol=atol)
+        assert (np.abs(found[printed == 0]) < 0.1).all()
+        np.testing.assert_allclose((found**2).sum(axis=1), [1.853, 1.807], atol=atol)  # SS loadings
+    np.testing.assert_allclose(ours.noise_variance_, UNIQUE, atol=6e-4)
+
+
+def test_oblimin_is_that_of_gparotation():
+    ours = FactorAnalysis(2, rotation="oblimin", tol=1e-12).fit(ability())
+    found = as_in_r(ours)
+    order = np.argsort(-np.abs(found[:, 4]))  # R sorts by what the factors explain; both are near 1.8
+    np.testing.assert_allclose(found[order], OBLIMIN, atol=1e-4)
+    assert np.diag(ours.factor_covariance_) == pytest.approx([1, 1])
+    assert abs(ours.factor_covariance_[0, 1]) > 0.3
+
+
+def test_kaisers_rotation_does_not_depend_on_units():
+    X = ability()
+    scale = np.array([1.0, 10.0, 0.1, 3.0, 100.0, 0.5])
+    for rotation in ("varimax", "quartimax", "oblimin"):
+        a, b = (FactorAnalysis(2, rotation=rotation, kaiser=True, tol=1e-12).fit(x) for x in (X, X * scale))
+        other = b.components_ / scale
+        match = np.abs(a.components_ @ other.T).argmax(axis=1)
+        np.testing.assert_allclose(np.abs(a.components_), np.abs(other[match]), atol=1e-4, err_msg=rotation)
+
+
+def quartimin(L):
+    """The criterion of oblimin."""
+    squares = L**2
+    return sum(squares[a] @ squares[b] for a in range(len(L)) for b in range(len(L)) if a != b) / 4
+
+
+def test_oblimin_finds_correlated_factors_and_the_least_of_its_criterion():
+    rng = np.random.default_rng(0)
+    pattern = np.kron(np.eye(3), np.ones(5)) * rng.uniform(0.7, 1.3, size=15)
+    corr = np.array([[1, 0.5, 0.3], [0.5, 1, 0.4], [0.3, 0.4, 1.0]])
+    X = rng.multivariate_normal(np.zeros(3), corr, size=4000) @ pattern + 0.4 * rng.normal(size=(4000, 15))
+    oblique = FactorAnalysis(3, rotation="oblimin").fit(X)
+    order = np.abs(oblique.components_ @ pattern.T).argmax(axis=0)
+    np.testing.assert_allclose(np.abs(oblique.components_[order]), pattern, atol=0.1)
+    np.testing.assert_allclose(np.abs(oblique.factor_covariance_[np.ix_(order, order)]), corr, atol=0.06)
+    promax = FactorAnalysis(3, rotation="promax").fit(X)
+    least = quartimin(oblique.components_)
+    assert least < quartimin(promax.components_)
+    T = np.linalg.cholesky(oblique.factor_covariance_).T
+    W = T @ oblique.components_  # loadings of factors that do not correlate
+    for _ in range(50):  # no other unit factors near these have a smaller criterion
+        other = T + 0.02 * rng.normal(size=(3, 3))
+        other /= np.linalg.norm(other, axis=0)
+        assert quartimin(np.linalg.solve(other, W)) >= least - 1e-9
+    plain = FactorAnalysis(3).fit(X)
+    np.testing.assert_allclose(oblique.get_covariance(), plain.get_covariance())
+    z = (X - oblique.mean_) @ np.linalg.solve(
+        oblique.get_covariance(), oblique.components_.T @ oblique.factor_covariance_
+    )
+    np.testing.assert_allclose(oblique.transform(X), z, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------------- how many factors
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 5])
+@pytest.mark.parametrize("n", [300, 3000])
+def test_parallel_analysis_finds_the_planted_number(k, n):
+    right = 0
+    for seed in range(10):
+        rng = np.random.default_rng(100 * k + seed)
+        W = rng.normal(size=(k, 20)) * 0.8
+        X = rng.normal(size=(n, k)) @ W + rng.normal(size=(n, 20)) * rng.uniform(0.5, 1.5, 20)
+        right += len(FactorAnalysis("parallel").fit(X).components_) == k
+    assert right >= 9
+
+
+def test_parallel_analysis_takes_missing_cells_weights_and_few_rows():
+    _, _, X = planted(n=800, d=15, k=3)
+    holes = X.copy()
+    holes[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    assert FactorAnalysis("parallel").fit(holes).components_.shape == (3, 15)
+    w = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    assert FactorAnalysis("parallel").fit(X, sample_weight=w).components_.shape == (3, 15)
+    assert FactorAnalysis("parallel").fit(X * 10.0 ** np.arange(-7, 8)).components_.shape == (3, 15)
+    assert len(FactorAnalysis("parallel").fit(np.random.default_rng(0).normal(size=(12, 15))).components_) <= 1
+    with pytest.warns(ConvergenceWarning, match="Heywood"):  # of a constant column there is nothing to explain
+        assert FactorAnalysis("parallel").fit(np.column_stack([X, np.ones(800)])).components_.shape == (3, 16)
+
+
+def test_a_model_of_a_found_number_is_saved_and_handed_on(tmp_path):
+    _, _, X = planted()
+    ours = FactorAnalysis("parallel", rotation="varimax", kaiser=True).fit(X)
+    ours.save(tmp_path / "fa.unmix")
+    again = unmix.load(tmp_path / "fa.unmix")
+    np.testing.assert_array_equal(again.components_, ours.components_)
+    assert again.n_components == "parallel"
+    theirs = ours.to_sklearn()
+    assert theirs.n_components == 3
+    np.testing.assert_allclose(theirs.transform(X), ours.transform(X), atol=1e-6)
+    with pytest.raises(ValueError, match="oblique"):
+        FactorAnalysis(2, rotation="oblimin").fit(X).to_sklearn()
+
+
+def test_select_finds_the_planted_number():
+    _, _, X = planted(n=600, d=12, k=3)
+    answer = unmix.select(FactorAnalysis(), X, k=range(1, 6), random_state=0)
+    assert answer.k == 3
+    assert answer.model.components_.shape == (3, 12)

@@ -77,6 +77,7 @@ LOOPS = {
     "kernels/silhouette.py:add_distances": "pieces of a row",
     "linear/_pre_image.py:Ways._fixed_point": "one row's pre-image",
     "linear/_least_absolute.py:least_absolute": "interior-point steps to one row's z",
+    "linear/_rotations.py:oblimin": "the same, oblique: its steps, and how long each is",
     "linear/_rotations.py:orthomax": "the rotation of one update: a small orthogonal matrix",
     "linear/robust_pca.py:RobustPCA.encode": "one row's z",
     "maths/spectra.py:lanczos": "the leading eigenvectors of one matrix",
@@ -94,6 +95,7 @@ SEVERAL_LOOPS = {
     "kernels/kmeans_limits.py:assign": 2,
     "kernels/nmf_csr.py:_times": 2,
     "kernels/silhouette.py:add_distances": 3,
+    "linear/_rotations.py:oblimin": 2,
     "selection/likeness.py:structure": 2,
 }
 

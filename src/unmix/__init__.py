@@ -48,6 +48,7 @@ _OTHERS = {
     "select": "unmix.selection.choose",
     "explain": "unmix.explanation.explain",
     "pool": "unmix.imputation.pool",
+    "dimension": "unmix.validate.dimension",
 }
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "TruncatedSVD",
     "as_source",
     "config",
+    "dimension",
     "explain",
     "get_config",
     "load",
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
     from unmix.selection.result import Selection
     from unmix.table import Table, TableEncoder, TableError
     from unmix.topic.lda import LatentDirichletAllocation
+    from unmix.validate.dimension import dimension
 
 
 def models() -> dict[str, type[Model]]:

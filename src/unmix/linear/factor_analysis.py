@@ -32,6 +32,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.linear._em import CellEM
 from unmix.linear._newton import Newton, best_loadings, factor, infer, profile
+from unmix.linear._number import how_many
 from unmix.linear._rotations import rotate
 from unmix.linear._stage import Way
 from unmix.maths import latent
@@ -42,6 +43,7 @@ from unmix.model.capabilities import Components, Density, Gaussians, Imputes, Re
 from unmix.model.peer import Peer
 
 STAGES: dict[type, Way] = {Loadings: Newton(), CellLoadings: CellEM()}  # how a fit continues from parts of each type
+OBLIQUE = ("promax", "oblimin")  # rotations to factors that correlate
 SMALL_NOISE = 1e-3  # of a column's variance: the inversion lemma divides by the noise, and loses as many digits
 
 
@@ -50,8 +52,10 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of factors; None for as many as there are columns, which is also the most that there are.
+    n_components : int, "parallel" or None, default=None
+        Number of factors; as many as parallel analysis finds (what they explain of the correlations is more than
+        unrelated columns show by chance; of a stream by its sample of rows); None for as many as there are columns,
+        which is also the most that there are.
     tol : float, default=1e-2
         The fit ends when a step raises the log-likelihood of all rows by no more.
     copy : bool, default=True
@@ -64,10 +68,15 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         No effect here: the decomposition is of a d×d matrix, and exact.
     iterated_power : int, default=3
         No effect here, as for `svd_method`.
-    rotation : {None, "varimax", "quartimax", "promax"}, default=None
-        Rotation of the factors towards few large loadings; promax lets the factors correlate.
+    rotation : {None, "varimax", "quartimax", "promax", "oblimin"}, default=None
+        Rotation of the factors towards few large loadings; promax and oblimin (direct quartimin) let them correlate.
     random_state : int, RandomState or None, default=0
-        No effect here: nothing is drawn.
+        Seed of parallel analysis.
+    kaiser : bool, default=False
+        Whether a rotation counts every column the same, however much the factors explain of it (Kaiser's
+        normalisation). With it varimax and promax of standardised columns are those of R's `factanal` (which ends them
+        earlier: loadings may differ in the third digit); without it varimax and quartimax are scikit-learn's, and
+        oblimin is that of R's GPArotation.
 
     Attributes
     ----------
@@ -102,7 +111,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         "sklearn.decomposition",
         "components_ loglike_ mean_ noise_variance_",
         more=lambda model: in_double(model.parts),  # it divides by the noise in their precision, and loses digits
-        refusal=lambda model: "scikit-learn has no oblique rotations" if model.rotation == "promax" else "",
+        params=lambda model: {"n_components": len(model.components_)} if model.n_components == "parallel" else {},
+        refusal=lambda model: "scikit-learn has no oblique rotations" if model.rotation in OBLIQUE else "",
     )
 
     degrees: ClassVar[dict[str, int | None]] = {
@@ -120,20 +130,21 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     loglike_: list[float]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 0, None, closed="left"), None],
+        "n_components": [Interval(Integral, 0, None, closed="left"), StrOptions({"parallel"}), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "copy": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "noise_variance_init": ["array-like", None],
         "svd_method": [StrOptions({"randomized", "lapack"})],
         "iterated_power": [Interval(Integral, 0, None, closed="left")],
-        "rotation": [StrOptions({"varimax", "quartimax", "promax"}), None],
+        "rotation": [StrOptions({"varimax", "quartimax", "promax", "oblimin"}), None],
         "random_state": ["random_state"],
+        "kaiser": ["boolean"],
     }
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         tol: float = 1e-2,
         copy: bool = True,
@@ -143,6 +154,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         iterated_power: int = 3,
         rotation: str | None = None,
         random_state: Any = 0,
+        kaiser: bool = False,
     ) -> None:
         self.n_components = n_components
         self.tol = tol
@@ -153,6 +165,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         self.iterated_power = iterated_power
         self.rotation = rotation
         self.random_state = random_state
+        self.kaiser = kaiser
 
     # -- the model --
 
@@ -167,12 +180,13 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     def check_parameters(self, shape: Shape) -> None:
         """Also refuse more factors than columns, which would be as many as there are columns."""
         super().check_parameters(shape)
-        if self.n_components is not None and self.n_components > shape.d:
+        if isinstance(self.n_components, Integral) and self.n_components > shape.d:
             raise ValueError(f"n_components={self.n_components} is more than the {shape.d} columns of X")
 
-    def _size(self, d: int) -> int:
-        """Number of factors of d columns."""
-        return d if self.n_components is None else min(self.n_components, d)
+    def _size(self, d: int) -> int | None:
+        """Number of factors of d columns; None where the data are to tell."""
+        k = d if self.n_components is None else self.n_components
+        return min(int(k), d) if isinstance(k, Integral) else None
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -200,7 +214,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         """Noise from how badly the other columns predict a column, then the best loadings for that noise."""
         d = data.x.shape[1]
         k = self._size(d)
-        step = max(1, data.x.shape[0] // (20 * d + 1000))
+        step = 1 if k is None else max(1, data.x.shape[0] // (20 * d + 1000))
         b = Block(
             data.x[::step],
             None if data.w is None else data.w[::step],
@@ -218,6 +232,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
             s = moments(b._replace(x=(b.x - shift) * b.observed), np.zeros(d))
         S = np.asarray(s.scatter, dtype=np.float64) / np.sqrt(np.outer(count, count))
         var = np.diag(S)
+        if k is None:
+            k = how_many(S, max(b.total, b.x.shape[0]), rng)
         precision = 1e-6 if data.x.dtype == np.float64 else 1e-5
         floor = np.where(var > 0, precision * var, 1e-12 * (min(1.0, float(var.max())) or 1.0))
         if self.noise_variance_init is not None:
@@ -235,12 +251,12 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     def update(self, U: Loadings, stats: Any) -> Loadings:
         """A Newton step on the profiled likelihood, or the step of EM where cells are missing."""
         U = STAGES[type(U)].update(U, stats)
-        return U._replace(rotation=rotate(U.loadings, U.noise, self.rotation))
+        return U._replace(rotation=rotate(U.loadings, U.noise, self.rotation, self.kaiser))
 
     def described(self, U: Any, data: Any) -> Described:
         """As the way does that continues from such parts."""
-        names = {"f": self._size(self.shape.d)}
-        return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names=names)
+        k = self._size(self.shape.d)
+        return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names={} if k is None else {"f": k})
 
     def encode(self, U: Loadings, b: Block) -> np.ndarray:
         """The posterior mean of z."""

@@ -29,6 +29,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.trace import Fit
 from unmix.linear._axes import project
 from unmix.linear._principal import Principal
+from unmix.linear._tables import Biplot, Tables, biplot, tables
 from unmix.maths.arrays import Array
 from unmix.model.peer import Peer
 
@@ -198,6 +199,11 @@ class PCA(Principal):
             z = z * np.sqrt(A.variances * self._factor).astype(z.dtype)
         return z @ A.components.astype(z.dtype, copy=False) + U.mean
 
+    def centred(self, U: Any, b: Block) -> Any:
+        """Rows less the mean, missing cells filled in with what is expected of them; CSR rows as they are."""
+        x = project(self._axes(U), b)[0]
+        return b.x if x is None else x
+
     def publish(self, fit: Fit) -> None:
         """Publish axes and variances under scikit-learn's names, over n − 1."""
         A = self._axes(fit.U)
@@ -232,6 +238,73 @@ class PCA(Principal):
         check_is_fitted(self)
         away = alpha * np.sqrt(self.explained_variance_)[:, None] * self.components_
         return np.stack([self.mean_ - away, self.mean_ + away], axis=1)
+
+    def tables(
+        self, X: Any, sample_weight: Any = None, *, supplementary_rows: Any = None, supplementary_columns: Any = None
+    ) -> Tables:
+        """Return the tables that R's and prince's users know: scores, loadings, cos² and contributions.
+
+        Parameters
+        ----------
+        X : anything with rows
+            The rows of the fit.
+        sample_weight : array of shape (n,), optional
+            The weights of the fit.
+        supplementary_rows : anything with rows, optional
+            Rows to place among the others, which took no part in the fit; of the same columns.
+        supplementary_columns : anything with rows, optional
+            Columns to place among the others, of the same rows; NaN means not observed. Held in memory.
+
+        Returns
+        -------
+        Tables
+            `variance`, `share` and `together` of the components; `rows` and `columns` with `names`, `coordinates`
+            (scores, not whitened; loadings √λ_a v_a), `cos2`, `contributions` and, of columns, `correlations`;
+            `supplementary_rows` and `supplementary_columns`. Each of these gives data frames: `rows.frame("cos2")`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from unmix import PCA
+        >>> X = load_iris(as_frame=True).data
+        >>> found = PCA().fit(X).tables(X)
+        >>> found.columns.names[0], found.columns.correlations[0, :2].round(2).tolist()
+        ('sepal length (cm)', [0.9, 0.39])
+        >>> found.rows.contributions.sum(axis=0).round(6).tolist()
+        [1.0, 1.0, 1.0, 1.0]
+        """
+        check_is_fitted(self)
+        return tables(self, X, self.weigh(X, sample_weight)[0], self._bessel, supplementary_rows, supplementary_columns)
+
+    def biplot(self, X: Any, axes: tuple[int, int] = (0, 1), scale: float = 1.0) -> Biplot:
+        """Return the points and arrows of a biplot: rows and columns in one picture, as R's `biplot` draws them.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+        axes : tuple of two int, default=(0, 1)
+            The components to show.
+        scale : float, default=1.0
+            From 0, where distances of rows are as in the data, to 1, where angles of arrows are the correlations of
+            columns. Inner products of points and arrows are the same for all: the cells, less the mean.
+
+        Returns
+        -------
+        Biplot
+            `rows`, `columns`, `names` of the columns and `titles` of the axes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from unmix import PCA
+        >>> X = load_iris().data
+        >>> picture = PCA(2).fit(X).biplot(X)
+        >>> picture.rows.shape, picture.columns.shape, picture.titles
+        ((150, 2), (4, 2), ['pca0 (92.5 %)', 'pca1 (5.3 %)'])
+        """
+        check_is_fitted(self)
+        return biplot(self, X, axes, scale, self.shape.rows)
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[PCA, np.ndarray, Callable[[Any], None]]:

@@ -48,6 +48,7 @@ from unmix.outlier.reasons import Reason, odd_cells
 from unmix.outlier.scores import cell_spread, dense, pieces, row_scores, spread, strangeness
 from unmix.outlier.tail import benjamini_hochberg, tail_p_values
 from unmix.outlier.units import wrong_units
+from unmix.outlier.views import QUESTIONS, seen
 
 
 class OutlierDetector(Files, OutlierMixin, BaseEstimator):
@@ -71,6 +72,9 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         estimate from the tail of their scores, without a guarantee (see Notes).
     cells : bool, default=False
         Whether cells are judged as well as rows, by a model that `cell_scores` takes.
+    by : {None, "density", "reconstruction", "hotelling"}, default=None
+        What rows are judged by where a model knows several, as for `scores`: PCA and factor analysis by their density
+        (None), by what lies outside their plane, or by T² within it. Cells by what lies outside, or given the others.
     random_state : int, RandomState or None, default=None
         Seed of the folds, and of the models where they have none of their own.
 
@@ -155,6 +159,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         "alpha": [Interval(Real, 0, 1, closed="neither")],
         "control": [StrOptions({"fdr", "row"})],
         "cells": ["boolean"],
+        "by": [StrOptions(set(QUESTIONS)), None],
         "random_state": ["random_state"],
     }
 
@@ -166,6 +171,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         alpha: float = 0.05,
         control: str = "fdr",
         cells: bool = False,
+        by: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -173,6 +179,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         self.alpha = alpha
         self.control = control
         self.cells = cells
+        self.by = by
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> OutlierDetector:
@@ -235,11 +242,12 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
             model.fit(rest, sample_weight=(~out).astype(np.float64))
             keep, written = ~out, out
         self.models_.append(model)
-        self._units_.append(spread(model, rest, keep))
-        scores[out] = row_scores(model, mine, self._units_[-1])[written]
+        view = seen(model, self.by)
+        self._units_.append(spread(view, rest, keep))
+        scores[out] = row_scores(view, mine, self._units_[-1])[written]
         if self.cells:
-            self._cell_units_.append(cell_spread(model, rest, keep))
-            cell[out] = strangeness(model, mine, self._cell_units_[-1])[written]
+            self._cell_units_.append(cell_spread(view, rest, keep))
+            cell[out] = strangeness(view, mine, self._cell_units_[-1])[written]
 
     def p_values(self, X: Any) -> np.ndarray:
         """Return the p-values of new rows: how often a row like those of `fit` is at least as strange.
@@ -274,7 +282,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
             raise ValueError("cells=False: this detector judges rows alone; fit OutlierDetector(cells=True) for cells")
         source = self._open(X, reset=False)
         rank = np.ones((source.n, source.d))
-        for f, (model, unit) in enumerate(zip(self.models_, self._cell_units_, strict=True)):
+        for f, (model, unit) in enumerate(zip(self._views, self._cell_units_, strict=True)):
             new = strangeness(model, source, unit)
             rank += exceed_columns(new, self.cell_scores_[self.folds_ == f], rounding(source))
         return np.asarray(rank / (observed(self.cell_scores_) + 1))
@@ -352,7 +360,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         source = self._open(X, reset=False)
         rank, mean = np.ones(source.n), np.zeros(source.n)
         with progress_line(type(self).__name__, get_config()) as tell:
-            for f, (model, unit) in enumerate(zip(self.models_, self._units_, strict=True)):
+            for f, (model, unit) in enumerate(zip(self._views, self._units_, strict=True)):
                 tell(f"scores by model {f + 1} of {len(self.models_)}")
                 new = row_scores(model, source, unit)
                 rank += exceed(new, self.scores_[self.folds_ == f], rounding(source))
@@ -399,15 +407,21 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         wanted[rows] = True
         x = np.concatenate([dense(piece) for _, _, piece in pieces(source, wanted)])
         x = x[np.searchsorted(np.flatnonzero(wanted), rows)]
-        by = np.argmax([row_scores(m, x, unit) for m, unit in zip(self.models_, self._units_, strict=True)], axis=0)
+        views = self._views
+        by = np.argmax([row_scores(m, x, unit) for m, unit in zip(views, self._units_, strict=True)], axis=0)
         names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(source.d)])
         found: list[list[Reason]] = [[] for _ in rows]
         for f in np.unique(by):
-            mine, model = np.flatnonzero(by == f), self.models_[f]
+            mine, model = np.flatnonzero(by == f), views[f]
             tau = self._cell_units_[f] if self._cell_units_ else cell_spread(model, source)
             for i, odd in zip(mine, odd_cells(model, x[mine], self._units_[f], tau, most), strict=True):
                 found[i] = [Reason(int(rows[i]), j, str(names[j]), *numbers) for j, *numbers in odd]
         return [reason for of_row in found for reason in of_row]
+
+    @property
+    def _views(self) -> list[Any]:
+        """The models of the folds, as `by` sees them."""
+        return [seen(model, self.by) for model in self.models_]
 
     def _model(self, seed: int) -> Any:
         """A model to fit, with a seed where it has none."""
@@ -445,7 +459,7 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
 
     def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
         return wrong_units(
-            state["models_"], state["_units_"], state["_cell_units_"], names["d"], "cell_scores_" in state
+            state["models_"], state["_units_"], state["_cell_units_"], names["d"], "cell_scores_" in state, self.by
         )
 
     def __sklearn_tags__(self) -> Any:

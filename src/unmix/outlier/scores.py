@@ -4,6 +4,7 @@
            density             − log p(x), of the observed cells                           `Density`
            clusters            min_k ‖x − u_k‖ √(d/o) / σ_k                                `Geometry`
            reconstruction      √ mean_j (r_j / τ_j)²,      r = x − zU                      `Reconstructs`
+           (of densities with a plane, such as PCA, this and T² too, where asked for: `views.py`)
     cells  Gaussians           (x_j − E[x_j | rest]) / sd[x_j | rest]                  `Imputes`
            `Mixture`           − log Σ_k z_k(rest) p_k(x_j)
            clusters, others    r_j / τ_j,   r = x − u_k of the nearest centre, or x − zU
@@ -31,11 +32,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from unmix.model.adapter import adapt, opened
 from unmix.model.capabilities import Completes, Density, Geometry, Imputes, Reconstructs
+from unmix.outlier.views import Inside, seen
 
 PIECE = 1 << 20  # cells of rows that are looked at together
 
 
-def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
+def scores(model: Any, X: Any, *, reference: Any = None, by: str | None = None) -> np.ndarray:
     """Return how strange each row is to a fitted model; larger is stranger.
 
     Parameters
@@ -49,6 +51,10 @@ def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
         As for the model's `fit`.
     reference : anything with rows, optional
         The rows from which a clustering or factorisation measures its spreads, best those of its fit; X by default.
+    by : {None, "density", "reconstruction", "hotelling"}, default=None
+        What to go by where a model knows several: of PCA and factor analysis the density (None), the residual outside
+        the plane in units of the columns' residual spread (Q of process control), or T² = Σ_a (z_a / s_a)² within it,
+        s_a the root mean square of z_a over the reference rows.
 
     Returns
     -------
@@ -65,10 +71,11 @@ def scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     [1.1, 6.5]
     """
     check_is_fitted(model)
-    return row_scores(model, X, spread(model, X if reference is None else reference))
+    view = seen(model, by)
+    return row_scores(view, X, spread(view, X if reference is None else reference))
 
 
-def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
+def cell_scores(model: Any, X: Any, *, reference: Any = None, by: str | None = None) -> np.ndarray:
     """Return how strange each cell is given the others of its row: signed, in standard deviations or mean deviations.
 
     `OutlierDetector(cells=True)` makes p-values of them.
@@ -84,6 +91,8 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
         As for the model's `fit`; held in memory.
     reference : anything with rows, optional
         The rows that give the columns' residuals, best those of the fit; X by default. Gaussians do not need it.
+    by : {None, "density", "reconstruction"}, default=None
+        "reconstruction" for the residuals of PCA and factor analysis too.
 
     Returns
     -------
@@ -103,7 +112,8 @@ def cell_scores(model: Any, X: Any, *, reference: Any = None) -> np.ndarray:
     (1, True)
     """
     check_is_fitted(model)
-    return cells(model, X, cell_spread(model, X if reference is None else reference))
+    view = seen(model, by)
+    return cells(view, X, cell_spread(view, X if reference is None else reference))
 
 
 # ---------------------------------------------------------------- what the detector calls
@@ -115,6 +125,8 @@ def spread(model: Any, reference: Any, keep: np.ndarray | None = None) -> np.nda
     if isinstance(model, (Completes, Density)):
         return None
     source = opened(model, reference)
+    if isinstance(model, Inside):
+        return inside_spread(model, source, keep)
     if isinstance(model, Geometry):
         if model.space.unknown:
             raise ValueError(model.space.unknown)
@@ -140,6 +152,8 @@ def row_scores(model: Any, X: Any, unit: np.ndarray | None) -> np.ndarray:
     for a, b, x in pieces(source):
         if isinstance(model, Geometry):
             out[a:b] = (distances(model, x) / unit).min(axis=1)
+        elif isinstance(model, Inside):
+            out[a:b] = ((model.hidden(x) / unit) ** 2).sum(axis=1)
         else:
             r = residuals(model, x) / unit
             out[a:b] = np.sqrt(np.nansum(r * r, axis=1) / np.maximum((~np.isnan(r)).sum(axis=1), 1))
@@ -237,6 +251,15 @@ def column_spread(model: Any, source: Any, keep: np.ndarray | None = None) -> np
         count += (~np.isnan(r)).sum(axis=0)
     mean = total / np.maximum(count, 1)
     return np.maximum(mean, 1e-3 * mean.mean()) if mean.any() else np.ones(source.d)
+
+
+def inside_spread(model: Inside, source: Any, keep: np.ndarray | None = None) -> np.ndarray:
+    """s_a of every component."""
+    total, count = np.zeros(model.size), 0
+    for _, _, x in pieces(source, keep):
+        z = model.hidden(x)
+        total, count = total + (z * z).sum(axis=0), count + len(z)
+    return np.sqrt(np.where(total > 0, total / max(count, 1), 1.0))
 
 
 # ---------------------------------------------------------------- rows

@@ -18,7 +18,8 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.model.capabilities import Completes, Density, PerColumn
+from unmix.model.capabilities import Completes, Density, Groups, PerColumn
+from unmix.model.frames import frame
 from unmix.selection.answer import answer, disagreement, left_out
 from unmix.selection.asked import estimator, size_of
 from unmix.selection.criteria import HIGH_IS_GOOD
@@ -26,7 +27,7 @@ from unmix.selection.evidence import gather
 from unmix.selection.fits import all_fits, fitted, fitting, raise_ridge, settle_ridge
 from unmix.selection.judge import Judgement, judge
 from unmix.selection.question import Question
-from unmix.selection.result import Selection, frame
+from unmix.selection.result import Selection
 from unmix.validate.clusterings import seed_of
 
 AUTO = range(1, 11)  # the first k of "auto" ...

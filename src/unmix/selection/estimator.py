@@ -16,9 +16,10 @@ from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Density, Groups, Memberships
 from unmix.model.files import Files
+from unmix.model.frames import frame
 from unmix.selection.asked import estimator, size_of
 from unmix.selection.choose import select
-from unmix.selection.result import Selection, frame
+from unmix.selection.result import Selection
 
 
 class Told(NamedTuple):

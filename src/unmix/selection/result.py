@@ -123,21 +123,3 @@ def _short(value: Any) -> str:
     if isinstance(value, (np.bool_, bool)):
         return "yes" if value else "no"
     return str(value) if isinstance(value, Integral) else f"{value:.5g}" if np.isfinite(value) else "–"
-
-
-def frame(columns: dict[str, np.ndarray]) -> Any:
-    """A data frame of whichever kind is installed."""
-    try:
-        import pandas as pd
-
-        return pd.DataFrame(columns)
-    except ImportError:
-        pass
-    try:
-        import polars as pl
-
-        return pl.DataFrame(columns)
-    except ImportError:
-        import pyarrow as pa
-
-        return pa.table(columns)
