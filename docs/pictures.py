@@ -264,6 +264,8 @@ def escalator(ns):
         row[0].set_ylabel(f"frame {t}")
     for ax in axes[1:].ravel():
         ax.set_title("")
+
+
 # ---------------------------------------------------------------- Kernels
 
 
@@ -278,10 +280,12 @@ def concentric(ns):
 
 
 def denoised(ns):
-    fig, (a, b, c) = figure(10.5, 3.6, 1, 3, sharex=True, sharey=True)
+    _fig, (a, b, c) = figure(10.5, 3.6, 1, 3, sharex=True, sharey=True)
     for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
         ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
         scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
+
+
 # ---------------------------------------------------------------- Unmixing signals
 
 
@@ -310,13 +314,15 @@ def unmixed(ns):
 
 
 def architectures(ns):
-    fig, axes = figure(9.6, 2.9, 3, 16, height_ratios=[1, 0.25, 1])
+    _fig, axes = figure(9.6, 2.9, 3, 16, height_ratios=[1, 0.25, 1])
     for row, model in ((0, ns["whole"]), (2, ns["local"])):
         for ax, part in zip(axes[row], model.mixing_.T, strict=True):
             top = np.abs(part).max()
             ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
     for ax in axes.ravel():
         ax.set_axis_off()
+
+
 # ---------------------------------------------------------------- Which linear model?
 
 

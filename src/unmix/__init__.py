@@ -14,12 +14,12 @@ __version__ = "0.1.0"
 _MODELS = {
     "PCA": "unmix.linear.pca",
     "ProbabilisticPCA": "unmix.linear.probabilistic_pca",
-    "KernelPCA": "unmix.linear.kernel_pca",
     "FactorAnalysis": "unmix.linear.factor_analysis",
-    "GaussianImputer": "unmix.linear.gaussian_imputer",
-    "RobustPCA": "unmix.linear.robust_pca",
     "TruncatedSVD": "unmix.linear.truncated_svd",
+    "KernelPCA": "unmix.linear.kernel_pca",
     "FastICA": "unmix.linear.fast_ica",
+    "RobustPCA": "unmix.linear.robust_pca",
+    "GaussianImputer": "unmix.linear.gaussian_imputer",
     "KMeans": "unmix.cluster.kmeans",
     "SoftKMeans": "unmix.cluster.soft_kmeans",
     "KernelKMeans": "unmix.cluster.kernel_kmeans",
@@ -56,8 +56,8 @@ __all__ = [
     "PCA",
     "BayesianGaussianMixture",
     "FactorAnalysis",
-    "GaussianImputer",
     "FastICA",
+    "GaussianImputer",
     "GaussianMixture",
     "KMeans",
     "KMedoids",
@@ -101,9 +101,9 @@ if TYPE_CHECKING:
     from unmix.explanation.explain import explain
     from unmix.imputation.pool import pool
     from unmix.linear.factor_analysis import FactorAnalysis
-    from unmix.linear.kernel_pca import KernelPCA
-    from unmix.linear.gaussian_imputer import GaussianImputer
     from unmix.linear.fast_ica import FastICA
+    from unmix.linear.gaussian_imputer import GaussianImputer
+    from unmix.linear.kernel_pca import KernelPCA
     from unmix.linear.pca import PCA
     from unmix.linear.probabilistic_pca import ProbabilisticPCA
     from unmix.linear.robust_pca import RobustPCA
@@ -135,8 +135,7 @@ def models() -> dict[str, type[Model]]:
     --------
     >>> import unmix
     >>> [name for name, model in unmix.models().items() if model.sparse and not model.missing]
-    ['TruncatedSVD', 'LatentDirichletAllocation']
-    ['KernelPCA', 'LatentDirichletAllocation']
+    ['TruncatedSVD', 'KernelPCA', 'FastICA', 'LatentDirichletAllocation']
     """
     return {name: getattr(importlib.import_module(module), name) for name, module in _MODELS.items()}
 

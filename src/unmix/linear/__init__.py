@@ -1,7 +1,8 @@
-"""Linear models of real numbers: components, factors, a low rank beneath gross errors; spaces of a matrix."""
-"""Linear models of real numbers: principal components, of kernels too, factors, a low rank beneath gross errors."""
+"""Linear models of real numbers: components, of kernels too, factors, sources, a low rank beneath gross errors."""
 
 from unmix.linear.factor_analysis import FactorAnalysis
+from unmix.linear.fast_ica import FastICA
+from unmix.linear.gaussian_imputer import GaussianImputer
 from unmix.linear.kernel_pca import KernelPCA
 from unmix.linear.pca import PCA
 from unmix.linear.probabilistic_pca import ProbabilisticPCA
@@ -12,6 +13,9 @@ from unmix.linear.truncated_svd import TruncatedSVD
 __all__ = [
     "PCA",
     "FactorAnalysis",
+    "FastICA",
+    "GaussianImputer",
+    "KernelPCA",
     "ProbabilisticPCA",
     "RobustPCA",
     "TruncatedSVD",
@@ -19,4 +23,3 @@ __all__ = [
     "range_space",
     "rank",
 ]
-__all__ = ["PCA", "FactorAnalysis", "KernelPCA", "RobustPCA"]

@@ -274,7 +274,7 @@ class PCA(Principal):
         [1.0, 1.0, 1.0, 1.0]
         """
         check_is_fitted(self)
-        return tables(self, X, self.weigh(X, sample_weight)[0], self._bessel, supplementary_rows, supplementary_columns)
+        return tables(self, X, self.weigh(X, sample_weight)[0], self._factor, supplementary_rows, supplementary_columns)
 
     def biplot(self, X: Any, axes: tuple[int, int] = (0, 1), scale: float = 1.0) -> Biplot:
         """Return the points and arrows of a biplot: rows and columns in one picture, as R's `biplot` draws them.

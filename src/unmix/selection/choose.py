@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.model.capabilities import Completes, Density, Groups, PerColumn
+from unmix.model.capabilities import Completes, Density, PerColumn
 from unmix.model.frames import frame
 from unmix.selection.answer import answer, disagreement, left_out
 from unmix.selection.asked import estimator, size_of
