@@ -21,6 +21,8 @@ MODULES = (
     "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
     "startup", "pca", "factor_analysis", "fast_ica", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
     "nmf", "lda", "robust_pca", "small",
+    "startup", "pca", "truncated_svd", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
+    "select", "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

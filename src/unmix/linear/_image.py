@@ -5,7 +5,7 @@ stats    n, Σ (x − s), Σ |x − s|², Σ (x − s)(x − s)ᵀQ        [s: a
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from unmix.engine.stage import Sizes
 from unmix.maths.arrays import Array
 
 ORIGIN_ROWS = 1024  # that tell where to measure rows from
+LEAST, MOST = 8, 16  # directions that the kernel for CSR rows takes
+LINE = 64  # bytes of a cache line
 MANY_ROWS = 256  # of a dense block, so that adding d×a numbers costs little compared with making them
 
 
@@ -50,16 +52,15 @@ def image(b: Block, Q: np.ndarray, centre: np.ndarray) -> tuple[Image, np.ndarra
 
     CSR rows are centred implicitly. Q has a direction in each column.
     """
-    centre = centre.astype(np.float64)
+    centre = centre.astype(np.float64, copy=False)
     if is_sparse(b.x):
-        product, square, norm = sparse_product(b, Q, centre @ Q.astype(np.float64))
-        s = np.asarray(b.x.sum(axis=0, dtype=np.float64) if b.w is None else b.w @ b.x).ravel().astype(np.float64)
-        stats = Image(b.total, s, norm, product)
+        offset = centre @ Q if centre.any() else np.zeros(Q.shape[1])
+        s, product, square, norm = sparse_product(b, Q, offset)
         if not centre.any():
-            return stats, square
+            return Image(b.total, s, norm, product), square
         s = s - b.total * centre
         norm = norm - 2.0 * float(s @ centre) - b.total * float(centre @ centre)
-        return Image(b.total, s, norm, product - np.outer(centre, s @ Q.astype(np.float64))), square
+        return Image(b.total, s, norm, product - np.outer(centre, s @ Q)), square
     x = b.x - centre.astype(b.x.dtype) if centre.any() else b.x
     y = x @ Q
     s = np.ones(len(x), x.dtype) @ x if b.w is None else b.w.astype(x.dtype) @ x
@@ -68,26 +69,34 @@ def image(b: Block, Q: np.ndarray, centre: np.ndarray) -> tuple[Image, np.ndarra
     return Image(b.total, s.astype(np.float64), norm, x.T @ b.weighted(y)), square
 
 
-def sparse_product(b: Block, Q: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Σ w x yᵀ, Σ w y² of each direction and Σ w |x|² of CSR rows, y = xQ − offset: some directions at a time."""
-    from unmix.kernels.csr_image import LEAST, MOST, add_image
+def sparse_product(b: Block, Q: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Σ w x, Σ w x yᵀ, Σ w y² and Σ w |x|² of CSR rows, y = xQ − offset: some directions at a time."""
+    from unmix.kernels.csr_image import add_columns, add_image
 
     x, (d, a) = b.x, Q.shape
-    w = np.ones(x.shape[0], x.dtype) if b.w is None else b.w.astype(x.dtype)
+    w, total = np.ones(x.shape[0], x.dtype) if b.w is None else b.w.astype(x.dtype), np.zeros(d)
+    add_columns(x.data, x.indices, x.indptr, w, total)
     products, squares, norm = [], [], 0.0
-    for piece in np.array_split(np.arange(a), max(1, -(-a // MOST))):
-        wide = max(len(piece), LEAST)
-        if (len(piece), Q.flags.carray) == (a, True) and wide == a:
-            part, c = Q, -offset.astype(x.dtype)
-        else:
-            part, c = np.zeros((d, wide), x.dtype), np.zeros(wide, x.dtype)
-            part[:, : len(piece)], c[: len(piece)] = Q[:, piece], -offset[piece]
-        out, square = np.zeros((d, wide), x.dtype), np.zeros(wide)
+    for i in range(0, max(a, 1), MOST):
+        here = min(MOST, a - i)
+        wide = LEAST if here <= LEAST else MOST
+        part, c = Q, np.zeros(wide, x.dtype)
+        c[:here] -= offset[i : i + here].astype(x.dtype, copy=False)
+        if (a, Q.ctypes.data % LINE, Q.flags.carray) != (wide, 0, True):
+            part = aligned((d, wide), x.dtype)
+            part[:, :here] = Q[:, i : i + here]
+        out, square = aligned((d, wide), x.dtype), np.zeros(wide)
         norm = float(add_image(x.data, x.indices, x.indptr, w, part, c, out, square))
-        products.append(out[:, : len(piece)])
-        squares.append(square[: len(piece)])
-    one = len(products) == 1
-    return products[0] if one else np.hstack(products), np.concatenate(squares), norm
+        products.append(out if here == wide else out[:, :here])
+        squares.append(square[:here])
+    return total, products[0] if len(products) == 1 else np.hstack(products), np.concatenate(squares), norm
+
+
+def aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Zeros that begin with a cache line."""
+    memory = bytearray(shape[0] * shape[1] * np.dtype(dtype).itemsize + LINE)
+    skip = -np.frombuffer(memory, np.uint8).ctypes.data % LINE
+    return np.ndarray(shape, dtype, memory, skip)
 
 
 def image_sizes(shape: Shape) -> Sizes:

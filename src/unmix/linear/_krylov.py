@@ -23,15 +23,15 @@ from unmix.engine.described import Described, Scoped, several
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes
 from unmix.linear._axes import Subspace, no_axes
-from unmix.linear._image import Image, image, image_sizes
+from unmix.linear._image import MOST, Image, aligned, image, image_sizes
 from unmix.linear._stage import Way
 from unmix.maths.arrays import Array
 from unmix.maths.order import canonical
 from unmix.maths.spectra import leading, rest
 
-SPARSE_WIDTH = 24  # directions of a block, where rows are CSR: as many as a kernel holds in registers
+SPARSE_WIDTH = MOST  # directions of a block, where rows are CSR
 BASIS_BYTES = 1 << 30  # of K, at most, unless three times the axes that are carried are more
-CHUNK = 96  # directions in one array: so many are added up in one product
+CHUNK = 64  # directions in one array: so many are added up in one product
 FAINT = 1e-6  # a direction of R this much shorter than its longest is rounding, and a σ this much below the largest
 LEAST_TOL = 100.0  # in units of the precision of the rows
 
@@ -69,7 +69,7 @@ class KrylovSpace(Way):
         self.width = min(self.carried, SPARSE_WIDTH) if shape.sparse else self.carried
         self.looks = (power + 2) * self.carried  # directions whose image is asked for, where there is no tolerance
         most = max(BASIS_BYTES // (8 * shape.d), 3 * self.carried)
-        self.room = min(max(self.looks, 3 * self.carried), most, narrow)
+        self.room = min(max(self.looks, 3 * self.carried), most, shape.d)  # directions in K
 
     def sizes(self, shape: Shape) -> Sizes:
         """Those that suit images."""
@@ -78,7 +78,7 @@ class KrylovSpace(Way):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Krylov:
         """Random directions."""
         d, none = data.x.shape[1], np.zeros(0)
-        frame = np.linalg.qr(rng.standard_normal((d, self.width)))[0]
+        frame = columns(np.linalg.qr(rng.standard_normal((d, self.width)))[0].T)
         seed = int(rng.integers(2**31))
         shift = no_axes(data, None, False).shift
         return Krylov(shift, shift, frame, (), np.zeros((0, 0)), none, 1.0, 0.0, 0, seed)
@@ -90,7 +90,7 @@ class KrylovSpace(Way):
     def local(self, U: Krylov, b: Block) -> Local:
         """The image of the last block, and |x|²."""
         stats, _ = image(b, U.frame, U.shift)
-        return Local(None, stats, stats.uncentred(U.shift.astype(np.float64)))
+        return Local(None, stats, stats.uncentred(U.shift.astype(np.float64, copy=False)))
 
     def penalty(self, U: Krylov) -> float:
         """Minus what the axes so far have of Σ |x|²: the objective is the squared error that they leave."""
@@ -103,33 +103,33 @@ class KrylovSpace(Way):
     def update(self, U: Krylov, stats: Image) -> Krylov:
         """One more block whose image is known, the axes that all of them span, and the next block."""
         stats = stats.moved(U.frame, U.shift)
-        E, K = stats.image / stats.n, joined(U.basis, U.frame)
-        C = products(K, E)
-        T, R = bordered(U.projected, C), outside(K, E, C)
-        gram, m, looked = R.T @ R, len(T), U.looked + U.frame.shape[1]
-        full = m + self.width > self.room < min(self.shape.n, self.shape.d)
+        E, K = np.divide(stats.image.T, stats.n, order="C"), joined(U.basis, np.ascontiguousarray(U.frame.T))
+        C = products(E, K)
+        T, R = bordered(U.projected, C), outside(E, C, K)
+        size = float(np.abs(R).max(initial=0.0)) or 1.0  # in units of it squares stay within range
+        R /= size
+        gram, m, looked = R @ R.T, len(T), U.looked + len(E)
+        full = m + self.width > self.room < self.shape.d
         values, P = leading(T, min((self.room + self.carried) // 3 if full else self.carried, m))
-        residual = self._residual(values, P[:, -len(gram) :], gram)
+        residual = self._residual(values, P[:, m - len(E) :], gram, size) if m >= self.wanted else 1.0
         left = self.room if self.tol else self.looks - looked
         if self.tol and residual <= self.tol:
             left = 0
         if full and left > 0:
-            K, T = (combined(K, P).T,), np.diag(values)
+            K, T = (combined(P, K),), np.diag(values)
         wide = max(min(self.width, left, self.room - len(T)), 0)
-        frame = beside(K, R, gram, wide, np.random.default_rng([U.seed, looked]))
+        frame = columns(beside(R, gram, K, wide, np.random.default_rng([U.seed, looked])))
         total = max(stats.square / stats.n, 0.0)
         return Krylov(
             U.shift, stats.sum / stats.n, frame, K, T, values[: self.carried], residual, total, looked, U.seed
         )
 
-    def _residual(self, values: np.ndarray, own: np.ndarray, gram: np.ndarray) -> float:
-        """The largest of the axes that are wanted, given what each has of the last block and RᵀR; 1: too few axes."""
-        if len(values) < self.wanted:
-            return 1.0
+    def _residual(self, values: np.ndarray, own: np.ndarray, gram: np.ndarray, size: float) -> float:
+        """The largest of the axes that are wanted, given what each has of the last block and RRᵀ, R in units."""
         own, sigma = own[: self.wanted], np.sqrt(values[: self.wanted])
         left = np.sqrt(np.maximum(np.einsum("ka,ka->k", own @ gram, own), 0.0))
         scale = np.maximum(sigma, FAINT * sigma[0]) * sigma[0]
-        return float((left / scale).max()) if sigma[0] > 0 else 0.0
+        return float((left * size / scale).max()) if sigma[0] > 0 else 0.0
 
     def hand(self, U: Krylov, data: Any) -> Subspace:
         """The axes that K spans; where a fit is stopped before the first pass, directions."""
@@ -137,69 +137,72 @@ class KrylovSpace(Way):
         V, values = U.frame[:, : self.carried].T, np.zeros(min(self.carried, U.frame.shape[1]))
         if U.basis:
             values, P = leading(U.projected, min(self.carried, len(U.projected)))
-            V = canonical(combined(U.basis, P))
+            V = canonical(combined(P, U.basis))
         noise = rest(U.total, values[: self.wanted], max(self.shape.weight, self.shape.counted), d)
         return Subspace(U.shift, U.mean, V, values, zero + noise, zero + U.total, np.array(1), np.zeros(4, np.int64))
 
     def described(self, U: Any, data: Any) -> Described:
         """Blocks of the space, and their images."""
-        block = Scoped(Annotated[np.ndarray, Array("d b")], {})
+        block = Scoped(Annotated[np.ndarray, Array("b d")], {})
         return Described(Krylov, Image, Any, {"basis": several(block, ...)}, holds)
 
 
 def holds(U: Krylov) -> bool:
     """Whether T is that of the blocks."""
-    return sum(F.shape[1] for F in U.basis) == len(U.projected)
+    return sum(map(len, U.basis)) == len(U.projected)
 
 
-# -- the space: a tuple of arrays, a direction in each column --
+# -- the space: a tuple of arrays, a direction in each row --
+
+
+def columns(F: np.ndarray) -> np.ndarray:
+    """Directions in columns, which begin with a cache line."""
+    out = aligned((F.shape[1], len(F)), np.float64)
+    out[:] = F.T
+    return out
 
 
 def joined(K: tuple[np.ndarray, ...], F: np.ndarray) -> tuple[np.ndarray, ...]:
     """K with one more block; short ones share an array."""
-    if K and K[-1].shape[1] + F.shape[1] <= CHUNK:
-        return (*K[:-1], np.hstack([K[-1], F]))
+    if K and len(K[-1]) + len(F) <= CHUNK:
+        return (*K[:-1], np.vstack([K[-1], F]))
     return (*K, F)
 
 
-def products(K: tuple[np.ndarray, ...], E: np.ndarray) -> np.ndarray:
-    """KᵀE."""
-    return np.vstack([F.T @ E for F in K])
+def products(E: np.ndarray, K: tuple[np.ndarray, ...]) -> np.ndarray:
+    """E Kᵀ."""
+    return np.hstack([E @ F.T for F in K])
 
 
-def combined(K: tuple[np.ndarray, ...], P: np.ndarray) -> np.ndarray:
-    """Rows P Kᵀ."""
-    ends = np.cumsum([F.shape[1] for F in K])
-    return sum(p @ F.T for p, F in zip(np.split(P, ends[:-1], axis=1), K, strict=True))  # type: ignore[return-value]
+def combined(P: np.ndarray, K: tuple[np.ndarray, ...]) -> np.ndarray:
+    """P K."""
+    ends = np.cumsum([len(F) for F in K])
+    return sum(p @ F for p, F in zip(np.split(P, ends[:-1], axis=1), K, strict=True))  # type: ignore[return-value]
 
 
-def outside(K: tuple[np.ndarray, ...], E: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """E − KC: what K does not span of E, given C = KᵀE."""
-    at = 0
-    for F in K:
-        E = E - F @ C[at : at + F.shape[1]]
-        at += F.shape[1]
-    return E
+def outside(E: np.ndarray, C: np.ndarray, K: tuple[np.ndarray, ...]) -> np.ndarray:
+    """E − CK: what K does not span of E, given C = E Kᵀ."""
+    return E - combined(C, K)
 
 
 def bordered(T: np.ndarray, C: np.ndarray) -> np.ndarray:
     """T with the products of one more block, which are C."""
     m = len(T)
-    return np.block([[T, C[:m]], [C[:m].T, (C[m:] + C[m:].T) / 2]])
+    return np.block([[T, C[:, :m].T], [C[:, :m], (C[:, m:] + C[:, m:].T) / 2]])
 
 
 def beside(
-    K: tuple[np.ndarray, ...], R: np.ndarray, gram: np.ndarray, wide: int, rng: np.random.Generator
+    R: np.ndarray, gram: np.ndarray, K: tuple[np.ndarray, ...], wide: int, rng: np.random.Generator
 ) -> np.ndarray:
     """So many orthonormal directions that K does not span: those of R, the longest first, then random ones."""
     g, W = np.linalg.eigh(gram)
     use = np.flatnonzero(g > FAINT**2 * max(g[-1], np.finfo(float).tiny))[::-1][:wide]
-    B = R @ (W[:, use] / np.sqrt(g[use]))
+    B = (W[:, use] / np.sqrt(g[use])).T @ R
     more = wide - len(use)
     if more:
-        B = np.hstack([B, rng.standard_normal((len(R), more)) / np.sqrt(len(R))])
+        B = np.vstack([B, rng.standard_normal((more, R.shape[1])) / np.sqrt(R.shape[1])])
     for _ in range(0 if wide == 0 else 2 if more else 1):  # once more is enough: what R has of K is rounding
-        B = outside(K, B, products(K, B))
-        g, W = np.linalg.eigh(B.T @ B)
-        B = B @ (W / np.sqrt(g))
+        B = outside(B, products(B, K), K)
+        g, W = np.linalg.eigh(B @ B.T)
+        B = (W / np.sqrt(g)).T @ B
     return B

@@ -72,9 +72,9 @@ class SubspaceIteration(Way):
 
     def local(self, U: Subspace, b: Block) -> Local:
         """Y and its product with the rows, moved to the origin."""
-        Q, shift = U.components.T, U.shift.astype(np.float64)
+        Q, shift = U.components.T, U.shift.astype(np.float64, copy=False)
         stats, squares = image(b, Q, U.mean if self.centred else U.shift)
-        Q = Q.astype(np.float64)
+        Q = Q.astype(np.float64, copy=False)
         if self.centred:
             return Local(None, stats.moved(Q, U.mean - shift), stats.square - float(squares.sum()))
         q, k = shift @ Q, len(self.axes(U).components)
