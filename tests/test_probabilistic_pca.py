@@ -356,9 +356,9 @@ def test_float32_far_from_zero():
 
 def test_errors_name_the_argument_and_the_remedy():
     _, _, X = planted(20, 5)
-    with pytest.raises(ValueError, match=r"n_components=5 is more than 20 rows and 5 columns.*at most 4"):
+    with pytest.raises(ValueError, match=r"n_components=5 leaves.*n_samples=20.*n_features=5.*take at most 4"):
         ProbabilisticPCA(5).fit(X)
-    with pytest.raises(ValueError, match=r"n_components=3 is more than 4 rows.*at most 2"):
+    with pytest.raises(ValueError, match=r"n_components=3 leaves.*n_samples=4 .*take at most 2"):
         ProbabilisticPCA(3).fit(X[:4])
     with pytest.raises(ValueError, match=r"n_samples >= n_features: try 'parallel'"):
         ProbabilisticPCA("mle").fit(X[:3])

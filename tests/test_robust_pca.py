@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.io import loadmat
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -352,3 +353,20 @@ def test_scores_of_a_row_whose_cells_differ_by_all_orders_of_magnitude(dtype, ti
         scores = model.transform(X)
     assert np.isfinite(scores).all()
     assert np.isfinite(model.inverse_transform(scores)).all()
+
+
+@pytest.mark.slow
+def test_people_are_parted_from_an_escalator(data_folder):
+    film = loadmat(data_folder / "escalator-video" / "escalator_data.mat")["X"].astype(np.float32)
+    model = RobustPCA(tol=1e-3, random_state=0).fit(film)
+    assert model.result_ == "converged"
+    assert 60 < model.rank_ < 100
+    assert 0.02 < (np.abs(model.sparse_) > 25).mean() < 0.04
+
+    def walker(frames, t):  # where somebody stands in frame 90, and nobody in frame 190
+        return frames[:, t].reshape(160, 130).T[33:50, 82:92]
+
+    empty = walker(film, 190)
+    assert np.abs(walker(film, 90) - empty).mean() > 40
+    assert np.abs(walker(model.low_rank_, 90) - empty).mean() < 10
+    assert np.abs(walker(model.low_rank_, 190) - empty).mean() < 3

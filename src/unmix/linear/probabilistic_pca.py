@@ -125,8 +125,8 @@ class ProbabilisticPCA(Principal):
         k, most = self.n_components, max(min(shape.n - 1, shape.d) - 1, 0)
         if isinstance(k, Integral) and k > most:
             raise ValueError(
-                f"n_components={k} is more than {shape.n} rows and {shape.d} columns allow: rows must vary in one more "
-                f"direction, which is left to the noise, and n rows vary in n - 1: take at most {most}"
+                f"n_components={k} leaves no direction to the noise: n_samples={shape.n} rows of "
+                f"n_features={shape.d} vary in at most {min(shape.n - 1, shape.d)} directions, so take at most {most}"
             )
         if k == "mle" and shape.n < shape.d:
             raise ValueError("n_components='mle' is only supported if n_samples >= n_features: try 'parallel'")
