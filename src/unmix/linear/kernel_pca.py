@@ -389,9 +389,7 @@ class KernelPCA(Model):
                 "inverse_transform was not learnt: set fit_inverse_transform=True and fit again, or, for kernel='rbf', "
                 "pre_image='fixed_point'"
             )
-        if (
-            isinstance(X, np.ndarray) and X.dtype == np.float32
-        ):  # whose digits would cancel in sums of large coefficients
+        if isinstance(X, np.ndarray) and X.dtype == np.float32:  # whose digits cancel in sums of large coefficients
             return super().inverse_transform(X.astype(np.float64)).astype(np.float32)
         return super().inverse_transform(X)
 
