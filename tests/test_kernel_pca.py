@@ -54,15 +54,15 @@ KERNELS = {
 # ---------------------------------------------------------------- scikit-learn
 
 
+@pytest.mark.filterwarnings("ignore:KernelPCA. kernel='sigmoid' is not positive")
 @pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_as_scikit_learn_has_it(kernel, solver):
-    X, new = rows(300), rows(40, seed=1)
+    X, new = rows(60 if kernel == "callable" else 300), rows(20, seed=1)
     params = {"n_components": 3, "kernel": kernel, "random_state": 0, **KERNELS[kernel]}
     ours, theirs = KernelPCA(eigen_solver=solver, **params).fit(X), Theirs(eigen_solver="dense", **params).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
     alike(ours.eigenvectors_, theirs.eigenvectors_)
-    np.testing.assert_array_equal(np.abs(ours.eigenvectors_).argmax(axis=0) >= 0, True)
     largest = ours.eigenvectors_[np.abs(ours.eigenvectors_).argmax(axis=0), range(3)]
     assert (largest > 0).all()
     alike(ours.transform(X), theirs.transform(X))
@@ -286,20 +286,20 @@ def test_the_laws_hold_by_landmarks_too():
 
 
 def test_chosen_landmarks_span_more_than_random_ones():
-    X = np.vstack([rows(1900, 3), rows(100, 3, seed=3) * 4 + 20])
-    kernel, shift, w = Kernel("rbf", 0.2), np.zeros(3), np.ones(2000)
+    X = np.vstack([rows(760, 3), rows(40, 3, seed=3) * 4 + 20])
+    kernel, shift, w = Kernel("rbf", 0.2), np.zeros(3), np.ones(800)
     K = kernel.matrix(X, shift)
 
     def left(index):
         C = K[:, index]
-        return np.trace(K) - np.vdot(C, np.linalg.lstsq(K[np.ix_(index, index)], C.T, rcond=1e-12)[0].T)
+        return np.trace(K) - np.vdot(C, np.linalg.solve(K[np.ix_(index, index)] + 1e-9 * np.eye(len(index)), C.T).T)
 
     rng = np.random.default_rng(0)
-    chosen, L = landmarks(kernel, X, w, 80, shift, rng)
+    chosen, L = landmarks(kernel, X, w, 40, shift, rng)
     np.testing.assert_allclose(L @ L.T, K[np.ix_(chosen, chosen)], atol=1e-8)
-    assert len(set(chosen.tolist())) == len(chosen) > 70
-    plain = np.mean([left(rng.choice(2000, 80, replace=False)) for _ in range(10)])
-    assert np.mean([left(landmarks(kernel, X, w, 80, shift, rng)[0]) for _ in range(10)]) < 0.9 * plain
+    assert len(set(chosen.tolist())) == len(chosen) > 35
+    plain = np.mean([left(rng.choice(800, 40, replace=False)) for _ in range(10)])
+    assert np.mean([left(landmarks(kernel, X, w, 40, shift, rng)[0]) for _ in range(10)]) < 0.9 * plain
 
 
 # ---------------------------------------------------------------- solvers

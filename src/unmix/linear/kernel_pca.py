@@ -148,7 +148,7 @@ class KernelPCA(Model):
     degrees: ClassVar[dict[str, int | None]] = {"gamma": -2, "gamma_": -2, "X_fit_": 1, "landmarks_": 1}  # radial
     peer = Peer(
         "sklearn.decomposition",
-        "eigenvalues_ eigenvectors_ X_fit_ gamma_ dual_coef_ X_transformed_fit_",
+        "eigenvalues_ eigenvectors_ X_fit_ gamma_",
         more=lambda model: model.for_sklearn(),
         params=lambda model: {"fit_inverse_transform": False} if model.pre_image == "fixed_point" else {},
         refusal=lambda model: (
@@ -389,7 +389,9 @@ class KernelPCA(Model):
                 "inverse_transform was not learnt: set fit_inverse_transform=True and fit again, or, for kernel='rbf', "
                 "pre_image='fixed_point'"
             )
-        return super().inverse_transform(X)  # type: ignore[no-any-return]
+        if isinstance(X, np.ndarray) and X.dtype == np.float32:  # whose digits cancel in sums of large coefficients
+            return super().inverse_transform(X.astype(np.float64)).astype(np.float32)
+        return super().inverse_transform(X)
 
     def for_sklearn(self) -> dict[str, Any]:
         """What scikit-learn's class computes with beside the attributes that both have."""
@@ -400,7 +402,7 @@ class KernelPCA(Model):
         out = {"X_fit_": rows_of(U), "eigenvectors_": U.coef * root}
         if "X_fit_" in kept:
             out = {"X_fit_": self.X_fit_.astype(np.float64), "eigenvectors_": self.eigenvectors_.astype(np.float64)}
-        elif len(U.dual):
+        if len(U.dual):
             out |= {"X_transformed_fit_": U.scores, "dual_coef_": U.dual}
         centerer = KernelCenterer().set_output(transform="default")
         if self.kernel == "precomputed":

@@ -125,9 +125,9 @@ def lanczos(
         if m >= look or full:
             values, S = np.linalg.eigh(H[:m, :m])
             top = values[::-1][:k]
-            error = np.linalg.norm(R @ S[m - b :, ::-1][:, :k], axis=0)
-            rounding = 4 * np.finfo(float).eps * float(np.abs(values).max())
-            settled = bool((error <= np.maximum(tol * np.abs(top), rounding)).all())
+            scale = float(np.abs(values).max()) or 1.0  # whose square may be beyond float64
+            error = np.linalg.norm(R / scale @ S[m - b :, ::-1][:, :k], axis=0)
+            settled = bool((error <= np.maximum(tol * np.abs(top) / scale, 4 * np.finfo(float).eps)).all())
             if settled or full:
                 return top, spanned @ S[:, ::-1][:, :k], float(values[0]), settled
             look = m + m // 8  # a spectrum of what is spanned costs more and more
