@@ -196,7 +196,7 @@ class Regressed(NamedTuple):
     mean: np.ndarray
     loadings: np.ndarray
     rest: np.ndarray
-    count: np.ndarray
+    cells: np.ndarray
 
 
 def regress(U: Loadings, s: Cells) -> Regressed:
@@ -227,7 +227,7 @@ def regress(U: Loadings, s: Cells) -> Regressed:
 def maximise(U: Loadings, s: Cells, isotropic: bool) -> Loadings:
     """The expanded M-step, with one ψ for all columns if `isotropic`."""
     r = regress(U, s)
-    return U._replace(mean=r.mean, loadings=r.loadings, noise=noise_of(r.rest, r.count, U.noise, U.floor, isotropic))
+    return U._replace(mean=r.mean, loadings=r.loadings, noise=noise_of(r.rest, r.cells, U.noise, U.floor, isotropic))
 
 
 def noise_of(rest: np.ndarray, count: np.ndarray, before: np.ndarray, floor: np.ndarray, isotropic: bool) -> np.ndarray:

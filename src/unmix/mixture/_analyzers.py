@@ -43,6 +43,11 @@ class Events(NamedTuple):
     resets: Annotated[np.ndarray, Array("k", "i", 0)]
 
 
+def quiet(K: int) -> Events:
+    """K components to which nothing has happened."""
+    return Events(np.zeros(K, np.int64))
+
+
 class Parts(NamedTuple):
     """π, μ, W and ψ in the units `unit` about `shift`; ψ stays above its floor."""
 
@@ -58,9 +63,10 @@ class Parts(NamedTuple):
 
     def analyser(self, k: int) -> Loadings:
         """One component, about the same origin."""
-        d, q = self.means.shape[1], self.loadings.shape[1]
+        q, d = self.loadings.shape[1:]
         own = (self.means[k], self.loadings[k], self.noise[k], self.floor)
-        return Loadings(np.zeros(d), *(a.astype(np.float64, copy=False) for a in own), np.eye(q))
+        mean, loadings, noise, floor = (a.astype(np.float64, copy=False) for a in own)
+        return Loadings(np.zeros(d), mean, loadings, noise, floor, np.eye(q))
 
     def measured(self, x: np.ndarray, observed: np.ndarray | None) -> np.ndarray:
         """Rows from the origin in the units, in float64; unobserved cells hold 0."""

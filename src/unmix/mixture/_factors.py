@@ -9,7 +9,7 @@ import numpy as np
 from unmix.maths import latent
 from unmix.maths.order import signs
 from unmix.maths.spectra import leading
-from unmix.mixture._analyzers import Events, Parts, Stats, completed, rotations
+from unmix.mixture._analyzers import Parts, Stats, completed, quiet, rotations
 from unmix.mixture._gaussian import WEIGHT_FLOOR, join, nearest
 
 
@@ -66,8 +66,9 @@ def joined(U: Parts, isotropic: bool, shared: bool) -> Parts:
         loadings[a] = best_loadings(both, q, noise[a])
     else:
         loadings[a], noise[a] = analysed(both, q, U.floor, isotropic, True)
-    parts = (np.delete(v, b, axis=0) for v in (weights, means, loadings, noise))
-    return completed(Parts(U.shift, U.unit, U.floor, *parts, Events(np.zeros(len(weights) - 1, np.int64))))
+    weights, means, loadings, noise = (np.delete(v, b, axis=0) for v in (weights, means, loadings, noise))
+    new = U._replace(weights=weights, means=means, loadings=loadings, noise=noise, events=quiet(len(weights)))
+    return completed(new)
 
 
 def checked(weights: Any, means: Any, components: Any, noise_variance: Any) -> tuple[np.ndarray, ...]:

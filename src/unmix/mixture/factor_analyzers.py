@@ -39,7 +39,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths import latent
 from unmix.maths.arrays import Array
-from unmix.mixture._analyzers import Events, Parts, Scratch, Stats, completed, rotations, rows_of
+from unmix.mixture._analyzers import Events, Parts, Scratch, Stats, completed, quiet, rotations, rows_of
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._factors import (
     analysed,
@@ -220,8 +220,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         if self.shared_noise:
             noise = np.broadcast_to((N / total) @ noise, noise.shape).copy()
             loadings = np.array([best_loadings(C, q, noise[0]) for C in S])
-        events = Events(np.zeros(K, np.int64))
-        return completed(Parts(shift, unit, floor, N / total, means, loadings, noise, events))
+        return completed(Parts(shift, unit, floor, N / total, means, loadings, noise, quiet(K)))
 
     def _counted(self, data: Block) -> np.ndarray:
         """Which cells of the rows that count were observed."""
@@ -257,9 +256,9 @@ class MixtureOfFactorAnalyzers(FromRows):
             loadings, noise = with_factors(U, self._size(U.means.shape[1]), rng)
             return completed(U._replace(loadings=loadings, noise=noise))
         if more:
-            grown = (np.concatenate([a, a[:1]]) for a in (U.means, U.loadings, U.noise))
-            new = Parts(U.shift, U.unit, U.floor, np.append(U.weights, 0.0), *grown, Events(np.zeros(K + 1, np.int64)))
-            return completed(split(new, np.array([K])))
+            means, loadings, noise = (np.concatenate([a, a[:1]]) for a in (U.means, U.loadings, U.noise))
+            new = U._replace(weights=np.append(U.weights, 0.0), means=means, loadings=loadings, noise=noise)
+            return completed(split(new, np.array([K]))._replace(events=quiet(K + 1)))
         return joined(U, self._isotropic, self.shared_noise)
 
     # ---------------------------------------------------------------- passes
@@ -289,12 +288,12 @@ class MixtureOfFactorAnalyzers(FromRows):
         dead = N / total <= DEAD_SHARE
         means, loadings, noise = U.means.copy(), U.loadings.copy(), U.noise.copy()
         rest, count = np.zeros(noise.shape), np.zeros(noise.shape)
-        for k in np.flatnonzero(~dead):
+        for k in np.flatnonzero(~dead).tolist():
             means[k], loadings[k], rest[k], count[k] = latent.regress(U.analyser(k), stats.of(k))
         if self.shared_noise:
             noise[:] = latent.noise_of(rest.sum(axis=0), count.sum(axis=0), noise[0], U.floor, self._isotropic)
         else:
-            for k in np.flatnonzero(~dead):
+            for k in np.flatnonzero(~dead).tolist():
                 noise[k] = latent.noise_of(rest[k], count[k], noise[k], U.floor, self._isotropic)
         new = U._replace(weights=np.where(dead, 0.0, N) / total, means=means, loadings=loadings, noise=noise)
         again = dead & (U.events.resets < RESETS_LIMIT)
@@ -445,7 +444,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         unit, floor = model.at(shape)._units(shift, pi @ (np.einsum("kaj,kaj->kj", W, W) + psi))
         own = (mu - shift) / unit, W / unit, psi / unit**2
         floor = np.minimum(floor, own[2].min(axis=0))
-        U = completed(Parts(shift, unit, floor, pi, *own, Events(np.zeros(K, np.int64))))
+        U = completed(Parts(shift, unit, floor, pi, *own, quiet(K)))
         model.adopt(U, shape, stats_of(U))
         return model
 

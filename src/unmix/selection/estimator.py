@@ -277,7 +277,8 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         if not whole or any(v.shape != ks.shape or v.ndim != 1 for v in told.columns.values()):
             return "selection_ is not a table with a row for each k"
         answer = (k, state["range_"], state["sureness_"], state["reason_"], model)
-        state["selection_"] = Selection(frame(told.columns), *answer, *told, size_of(model, self.parameter))
+        shown = (told.criterion, told.votes, told.columns, size_of(model, self.parameter))
+        state["selection_"] = Selection(frame(told.columns), *answer, *shown)
         return ""
 
     def __sklearn_tags__(self) -> Any:
