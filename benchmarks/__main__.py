@@ -15,8 +15,8 @@ from benchmarks.harness import Machine, Whole, page, summary, tell
 from benchmarks.processor import PROCESSORS, pretend
 
 MODULES = (
-    "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select", "nmf", "lda",
-    "robust_pca", "small",
+    "startup", "pca", "factor_analysis", "gaussian_imputer", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
+    "select", "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

@@ -30,6 +30,7 @@ CONTRACT = {
     Density: ["log_density", "n_parameters"],
     Samples: ["sample"],
     Completes: ["completion"],
+    Imputes: ["conditional", "drawn"],
     Geometry: ["centers"],
     PerColumn: ["numbered", "per_column"],
 }
@@ -37,6 +38,7 @@ MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
+    "GaussianImputer": {Density, Imputes},
     "RobustPCA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
@@ -48,7 +50,7 @@ DECLARED = {
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
 }
-EVERY = [*CONTRACT, Memberships, Imputes, Reconstructs, Components]
+EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 
 
 def capabilities(model):
