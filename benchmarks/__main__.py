@@ -22,6 +22,7 @@ MODULES = (
     "startup", "pca", "factor_analysis", "fast_ica", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
     "nmf", "lda", "robust_pca", "small",
     "startup", "pca", "truncated_svd", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
+    "startup", "pca", "factor_analysis", "gaussian_imputer", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
     "select", "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 

@@ -30,6 +30,7 @@ CONTRACT = {
     Density: ["log_density", "n_parameters"],
     Samples: ["sample"],
     Completes: ["completion"],
+    Imputes: ["conditional", "drawn"],
     Geometry: ["centers"],
     PerColumn: ["numbered", "per_column"],
 }
@@ -39,6 +40,7 @@ DECLARED = {
     "ProbabilisticPCA": {Density, Samples, Imputes, Reconstructs, Components},
     "KernelPCA": set(),
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
+    "GaussianImputer": {Density, Imputes},
     "RobustPCA": {Reconstructs, Components},
     "FastICA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
@@ -52,7 +54,7 @@ DECLARED = {
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
 }
-EVERY = [*CONTRACT, Memberships, Imputes, Reconstructs, Components]
+EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 
 
 def capabilities(model):

@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from skeleton import Parts, Prototypes
 
 import unmix
+from unmix.engine.block import Local
+from unmix.model.capabilities import Imputes
 from unmix.testing import BrokenLaws, Report, Verdict, check_model, law, laws
 from unmix.testing.cases import LAWS
 from unmix.testing.compare import Broken, CtrlC, close, demand, refuses
@@ -73,6 +75,73 @@ class AnswersInDouble(Prototypes):
 
     def encode(self, U, b):
         return super().encode(U, b).astype(np.float64)
+
+
+class Columns(NamedTuple):
+    """Means and variances of columns."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+class Normals(Imputes, unmix.Model):
+    """A Gaussian for each column: holds the laws of imputation."""
+
+    missing = True
+
+    def start(self, before, data, rng):
+        return Columns(np.zeros(data.x.shape[1]), np.ones(data.x.shape[1]))
+
+    def local(self, U, b):
+        seen = np.ones_like(b.x) if b.observed is None else b.observed.astype(b.x.dtype)
+        w = b.weighted(seen)
+        return Local(b.x, (w.sum(axis=0), (w * b.x).sum(axis=0), (w * b.x**2).sum(axis=0)), 0.0)
+
+    def update(self, U, stats):
+        N, A, B = stats
+        return Columns(A / N, B / N - (A / N) ** 2)
+
+    def publish(self, fit):
+        self.mean_ = fit.U.mean
+
+    def conditional(self, U, b):
+        return np.broadcast_to(U.mean, b.x.shape), np.broadcast_to(np.sqrt(U.variance), b.x.shape)
+
+    def drawn(self, U, b):
+        return U.mean + self.given.generator(b).standard_normal(b.x.shape) * np.sqrt(U.variance)
+
+    @classmethod
+    def example(cls, rng):
+        return cls(), rng.normal(size=(400, 5)) + np.arange(5), lambda model: None
+
+
+class TooSure(Normals):
+    """Breaks "imputation": half of the truth is outside."""
+
+    def conditional(self, U, b):
+        mean, deviation = super().conditional(U, b)
+        return mean, 0.4 * deviation
+
+
+class DrawsMeans(Normals):
+    """Breaks "imputation": draws do not vary."""
+
+    def drawn(self, U, b):
+        return np.broadcast_to(U.mean, b.x.shape)
+
+
+class DrawsElsewhere(Normals):
+    """Breaks "imputation": draws are about something else."""
+
+    def drawn(self, U, b):
+        return super().drawn(U, b) + np.sqrt(U.variance)
+
+
+class Smooths(Normals):
+    """Breaks "imputation": what was observed is imputed, too."""
+
+    def fill(self, U, b):
+        return b.x if b.observed is None else self.conditional(U, b)[0]
 
 
 class KnowsItsUnit(Prototypes):
@@ -221,6 +290,7 @@ BREAKS = {
     "the_objective_never_gets_worse": [Climbs],
     "dense_is_csr": [ReadsCsrWrongly, RefusesCsrDarkly],
     "nan_is_not_observed": [ReadsNanAsZero],
+    "imputation_knows_how_sure_it_is": [TooSure, DrawsMeans, DrawsElsewhere, Smooths],
     "float32_in_float32_out": [AnswersInDouble],
     "scaling_the_data_scales_the_parts": [KnowsItsUnit],
     "same_bits_on_threads_and_streams": [KnowsItsThread],
@@ -258,6 +328,7 @@ def test_laws_that_hold_are_not_called_broken():
         check_model(IgnoresWeights, laws=["additive", "pure", "weights"])
     told = [verdict.split(":")[0] for _, verdict in caught.value.report]
     assert told == ["holds", "broken", "broken", "holds"]
+    assert [verdict for _, verdict in check_model(Normals, laws=["imputation"])] == ["holds"]
 
 
 class Excused(IgnoresWeights):

@@ -309,15 +309,16 @@ class GaussianImputer(Density, Imputes, Model):
 
     def _bootstrap(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and covariances of EM on rows drawn with replacement, from where the fit ended, in the units of X."""
-        source, w, shape = self.admit(X, sample_weight)
-        U, size = self.parts, int(min(max(round(shape.rows), 1), BOOTSTRAP_ROWS))
+        source, w, _ = self.admit(X, sample_weight)
+        U, rows = self.parts, self.shape.rows
+        size = int(min(max(round(rows), 1), BOOTSTRAP_ROWS))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, counts = self._resampled(source, w, size, seed)
         ridge = self._share() * size  # the same share of the rows
         models = [GaussianImputer(ridge=ridge, tol=self.tol, max_iter=self.max_iter, n_bootstrap=0) for _ in counts]
         first = U._replace(shift=np.zeros(len(U.shift)), units=np.ones(len(U.units)))
         fit_together(models, x, counts, [seed] * len(models), first=[first] * len(models))
-        c = np.sqrt(size / max(shape.rows, size))
+        c = np.sqrt(size / max(rows, size))
         means = np.stack([(1 - c) * U.mean + c * m.parts.mean for m in models])
         return told(U, means, np.stack([(1 - c) * U.covariance + c * m.parts.covariance for m in models]))
 

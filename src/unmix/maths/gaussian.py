@@ -198,8 +198,8 @@ def factor_of(covariance: np.ndarray) -> np.ndarray:
         L = np.linalg.cholesky(R)
     except np.linalg.LinAlgError:
         values, axes = np.linalg.eigh(R)
-        L = np.linalg.qr((axes * np.sqrt(np.maximum(values, 1e-12 * values[-1]))).T, mode="r").T
-        L = L * np.sign(np.diagonal(L))
+        R = np.asarray(np.linalg.qr((axes * np.sqrt(np.maximum(values, 1e-12 * values[-1]))).T, mode="r"))
+        L = R.T * np.sign(np.diagonal(R))
     return np.asarray(np.linalg.inv(L).T / scale[:, None])  # of a triangle: SciPy's solver wakes threads for any size
 
 

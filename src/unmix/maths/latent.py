@@ -119,7 +119,7 @@ def hidden(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.concatenate([p.mean.T for p in found]), np.concatenate(covariances)
 
 
-def conditional(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def conditional(U: Loadings, x: Any, observed: Any) -> tuple[np.ndarray, np.ndarray]:
     """E[x | x_o] and Var[x | x_o] of every cell, in float64; observed cells are themselves, without variance."""
     x = dense(x)
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)
@@ -135,7 +135,7 @@ def conditional(U: Loadings, x: Any, observed: np.ndarray) -> tuple[np.ndarray, 
     return mean, variance
 
 
-def drawn(U: Loadings, x: Any, observed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def drawn(U: Loadings, x: Any, observed: Any, rng: np.random.Generator) -> np.ndarray:
     """Rows whose missing cells are drawn, jointly, given the observed ones, in float64."""
     x = dense(x)
     W, noise = U.loadings.astype(np.float64), U.noise.astype(np.float64)

@@ -352,8 +352,7 @@ class Model(
         """The same block by block, in order, X never held in memory. The method finds `given` on the working copy."""
         check_is_fitted(self)
         source, _, shape = self._open(X, None, reset=False)
-        worker = self.for_new_rows()
-        worker.given = given
+        vars(worker := self.for_new_rows())["given"] = given
         work = runner(source, None, Rules.of(self, source), get_config())
         try:
             yield from work.apply(worker, self._parts_, method, self._runs(shape))
