@@ -198,8 +198,8 @@ def ellipses(ax, model):
 def signals(ax, t, Y, title, colours):
     """Signals above one another, each scaled to its own size."""
     for i, (y, colour) in enumerate(zip(Y.T, colours, strict=True)):
-        y = y - y.mean()
-        ax.plot(t, -i + 0.42 * y / np.abs(y).max(), color=colour, lw=0.9)
+        y = (y - y.mean()) / np.quantile(np.abs(y - y.mean()), 0.999)  # a single click does not make all else small
+        ax.plot(t, -i + 0.42 * np.clip(y, -1.1, 1.1), color=colour, lw=0.9)
     ax.set(title=title, yticks=[], xticks=[])
     ax.spines[:].set_visible(False)
 
@@ -220,13 +220,16 @@ def unmixed(ns):
 
 
 def architectures(ns):
-    fig, axes = figure(9.6, 2.9, 3, 16, height_ratios=[1, 0.25, 1])
-    for row, model in ((0, ns["whole"]), (2, ns["local"])):
-        for ax, part in zip(axes[row], model.mixing_.T, strict=True):
+    fig, axes = figure(9.6, 1.9, 2, 16)
+    for row, (title, model) in zip(axes, {"rows": ns["whole"], "columns": ns["local"]}.items(), strict=True):
+        for ax, part in zip(row, model.mixing_.T, strict=True):
             top = np.abs(part).max()
             ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
-    for ax in axes.ravel():
-        ax.set_axis_off()
+            ax.set_axis_off()
+        row[0].set_title(f'architecture="{title}"', loc="left").set_in_layout(
+            False
+        )  # else the first part gets more room
+    fig.get_layout_engine().set(rect=(0, 0, 1, 0.88), hspace=0.35)
     return fig
 
 
