@@ -226,9 +226,8 @@ def architectures(ns):
             top = np.abs(part).max()
             ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
             ax.set_axis_off()
-        row[0].set_title(f'architecture="{title}"', loc="left").set_in_layout(
-            False
-        )  # else the first part gets more room
+        named = row[0].text(-0.5, -1.4, f'architecture="{title}"')
+        named.set_in_layout(False)  # else the first part gets more room
     fig.get_layout_engine().set(rect=(0, 0, 1, 0.88), hspace=0.35)
     return fig
 
