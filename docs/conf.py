@@ -82,6 +82,9 @@ def make_pictures(app):
     import pictures  # runs the code of the pages
 
     pictures.draw_all(Path(app.srcdir) / "_static")
+    import gallery_ica  # recordings, where they are
+
+    gallery_ica.draw_all(Path(app.srcdir) / "_static")
 
 
 def formula(display):

@@ -1,6 +1,6 @@
 """Pictures of recordings that were unmixed: `python docs/gallery_ica.py`, where the folder UNMIX_DATA has them.
 
-They are written to docs/_static; what was measured is printed, and told on the page docs/ica.md.
+They are written to docs/_static, as when the pages are built; what was measured is printed, and told on the page.
 """
 
 import os
@@ -23,9 +23,13 @@ DATA = Path(os.environ.get("UNMIX_DATA", HERE.parents[1] / "shared" / "data"))
 
 
 def party(folder):
-    """Three sounds and a noise, as four microphones hear them; the sources are known."""
-    X = np.load(folder / "CPPdata.npz")["X"]
+    """Three sounds and a noise, mixed by a matrix drawn at random.
+
+    The mixtures that come with the sounds have rank 2, and hold but the first of them.
+    """
     S = np.stack([wavfile.read(folder / f"source{i}.wav")[1] for i in (5, 7, 9)], 1).astype(float) - 128
+    rng = np.random.default_rng(1)
+    X = np.column_stack([S / S.std(axis=0), rng.standard_normal(len(S))]) @ rng.normal(size=(4, 4))
     found = FastICA(random_state=0).fit_transform(X)
     for name, Y in (("measured", X), ("unmix", found), ("scikit-learn", Peer(random_state=0).fit_transform(X))):
         print(f"cocktail-party, {name}: {ratios(Y, S).round(1).tolist()} dB")
@@ -40,7 +44,7 @@ def party(folder):
             line.set_linewidth(0.35)
     told = ratios(found, S)
     for i, value in enumerate(told):
-        axes[2].text(t[-1], -i + 0.36, f"{value:.0f} dB", ha="right", color=COLOURS[i])
+        axes[2].text(1.01 * t[-1], -i, f"{value:.0f} dB", va="center", color=COLOURS[i])
     return fig
 
 
@@ -88,11 +92,16 @@ def rate(x):
     return 60 * 250 / np.median(np.diff(peaks))
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
+def draw_all(folder):
+    """Draw what there are recordings of."""
     for name, draw in {"cocktail-party": party, "foetal-ecg": heart}.items():
         if not (DATA / name).exists():
             print(f"no {name} in {DATA}: left out")
             continue
-        with plt.rc_context(STYLE):
-            draw(DATA / name).savefig(HERE / "_static" / f"{name}.png", dpi=110)
+        with plt.rc_context(STYLE), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of components that are noise
+            draw(DATA / name).savefig(Path(folder) / f"{name}.png", dpi=110)
+
+
+if __name__ == "__main__":
+    draw_all(HERE / "_static")

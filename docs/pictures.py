@@ -289,8 +289,8 @@ def denoised(ns):
 def signals(ax, t, Y, title, colours):
     """Signals above one another, each scaled to its own size."""
     for i, (y, colour) in enumerate(zip(Y.T, colours, strict=True)):
-        y = y - y.mean()
-        ax.plot(t, -i + 0.42 * y / np.abs(y).max(), color=colour, lw=0.9)
+        y = (y - y.mean()) / np.quantile(np.abs(y - y.mean()), 0.999)  # a single click does not make all else small
+        ax.plot(t, -i + 0.42 * np.clip(y, -1.1, 1.1), color=colour, lw=0.9)
     ax.set(title=title, yticks=[], xticks=[])
     ax.spines[:].set_visible(False)
 
@@ -351,6 +351,15 @@ def linear(ns):
         d.plot(axis / np.abs(axis).max() - 2.2, color=COLOURS[i], lw=1.2, ls="--")
     d.axhline(-2.2, color="0.8", lw=0.8, zorder=0)
     d.set(title="NMF (above), PCA (below)", yticks=[], xlabel="column")
+    fig, axes = figure(9.6, 1.9, 2, 16)
+    for row, (title, model) in zip(axes, {"rows": ns["whole"], "columns": ns["local"]}.items(), strict=True):
+        for ax, part in zip(row, model.mixing_.T, strict=True):
+            top = np.abs(part).max()
+            ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
+            ax.set_axis_off()
+        named = row[0].text(-0.5, -1.4, f'architecture="{title}"')
+        named.set_in_layout(False)  # else the first part gets more room
+    fig.get_layout_engine().set(rect=(0, 0, 1, 0.88), hspace=0.35)
     return fig
 
 

@@ -48,6 +48,7 @@ def contrast(fun: Any, fun_args: dict[str, Any] | None) -> Contrast:
 
 @lru_cache(maxsize=32)
 def _contrast(fun: Any, args: tuple[tuple[str, Any], ...]) -> Contrast:
+    rows: Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
     bend: tuple[float, float | None]
     if fun == "logcosh":
         alpha = float(dict(args).get("alpha", 1.0))
@@ -57,8 +58,8 @@ def _contrast(fun: Any, args: tuple[tuple[str, Any], ...]) -> Contrast:
     elif fun == "cube":
         rows, bend = _cube, (0.0, None)
     else:
-        rows = _Tabulated(fun, dict(args))
-        slope = np.gradient(rows.g, rows.y)[np.abs(rows.y) < USUAL]
+        rows = table = _Tabulated(fun, dict(args))
+        slope = np.gradient(table.g, table.y)[np.abs(table.y) < USUAL]
         bend = max(-float(slope.min()), 0.0), max(float(slope.max()), 0.0)
     g, sums = rows(GRID[:, None].copy(), None)  # each number a component of its own
     G = sums[:, 0]

@@ -89,14 +89,14 @@ class Sampled(Stage):
         """So many rows."""
         return Sizes(None, self.rows)
 
-    def start(self, before: Any, data: Block, rng: np.random.Generator) -> Trial:
+    def start(self, before: Any, data: Any, rng: np.random.Generator) -> Any:
         """As the model starts."""
         return self._look(self.model.start(before, data, rng), data)
 
     def _look(self, U: Parts, rows: Block) -> Trial:
         return Trial(U, self.model.look(U, rows).stats)
 
-    def step(self, U: Trial, data: Block, rng: np.random.Generator) -> tuple[Trial, float]:
+    def step(self, U: Any, data: Any, rng: np.random.Generator) -> tuple[Any, float]:
         """The bold step, if it is one forward, else the safe one."""
         return self._step(U, data), objective(U.stats)
 
@@ -108,13 +108,14 @@ class Sampled(Stage):
                 return new
         return self._look(self.model.update(U.parts, U.stats), rows)
 
-    def goal(self, U: Trial, first: float) -> bool:
+    def goal(self, U: Any, first: float) -> bool:
         """As the model says."""
-        return U.parts.done
+        return bool(U.parts.done)
 
-    def hand(self, U: Trial, data: Any) -> Parts:
+    def hand(self, U: Any, data: Any) -> Parts:
         """The parts, which are not yet those of all rows."""
-        return U.parts._replace(done=False, scratch=nothing_known(len(U.parts.rotation)))
+        parts: Parts = U.parts
+        return parts._replace(done=False, scratch=nothing_known(len(parts.rotation)))
 
     def described(self, U: Any, data: Any) -> Described:
         """Parts and statistics."""
@@ -168,7 +169,7 @@ class Images(Sampled):
 
     def goal(self, U: Pixels, first: float) -> bool:
         """As the model says."""
-        return U.trial.parts.done
+        return bool(U.trial.parts.done)
 
     def hand(self, U: Pixels, data: Any) -> Parts:
         """What takes rows of X apart."""

@@ -258,7 +258,8 @@ class FastICA(Reconstructs, Components, Model):
         turn = rng.standard_normal((k, k)) if self.w_init is None else np.asarray(self.w_init, dtype=np.float64)
         if turn.shape != (k, k):
             raise ValueError(f"w_init has shape {turn.shape}, but X varies in {k} directions only: give {(k, k)}")
-        return first_parts(*frame, turn, self.algorithm == "deflation")
+        one_by_one = self.algorithm == "deflation"
+        return first_parts(frame.mean, frame.whitening, float(frame.total), frame.lost, turn, one_by_one)
 
     def local(self, U: Parts, b: Block) -> Local:
         """Statistics and contrast; where it is the parts that are independent, the squared error."""
@@ -414,6 +415,38 @@ class FastICA(Reconstructs, Components, Model):
         return out
 
     # -- what a user may ask --
+
+    def transform(self, X: Any, copy: bool = True) -> Any:
+        """Return the sources of rows.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+        copy : bool, default=True
+            No effect here: X is never changed.
+
+        Returns
+        -------
+        S : ndarray of shape (n, k)
+        """
+        return super().transform(X)
+
+    def inverse_transform(self, X: Any, copy: bool = True) -> np.ndarray:
+        """Return the rows that sources make.
+
+        Parameters
+        ----------
+        X : array of shape (n, k)
+            Sources, as `transform` returns them.
+        copy : bool, default=True
+            No effect here: X is never changed.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
+        return super().inverse_transform(X)
 
     def loadings(self) -> np.ndarray:
         """What sources do to columns: the columns of `mixing_`, for sources of variance 1."""
