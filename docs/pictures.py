@@ -276,8 +276,7 @@ def concentric(ns):
 
 
 def denoised(ns):
-    _fig, (a, b, c) = figure(10.5, 3.6, 1, 3, sharex=True, sharey=True)
-    fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
+    _fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
     for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
         ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
         scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
