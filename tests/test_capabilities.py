@@ -38,6 +38,7 @@ DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "RobustPCA": {Reconstructs, Components},
+    "TruncatedSVD": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
     "KernelKMeans": {Groups, Geometry},
