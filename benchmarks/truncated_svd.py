@@ -17,10 +17,7 @@ TOPICS = 400
 
 @dataclass
 class TruncatedSVDCase(Case):
-    """Rows of words, drawn from many topics; the residual is the largest ‖Aᵀu − σv‖ of a component, over σ₁.
-
-    SciPy's lobpcg takes no part: fifty vectors in a block cost it more than Lanczos iteration.
-    """
+    """Rows of words, drawn from many topics; the residual is the largest ‖Aᵀu − σv‖ of a component, over σ₁."""
 
     def data(self, size: str) -> Any:
         n, d, k = SIZES[size]

@@ -1,4 +1,4 @@
-"""Σ w x yᵀ with y = xQ + c, and what else a pass adds up, of CSR rows x and a few directions Q: a row is read once, for both products.
+"""Σ w x yᵀ with y = xQ + c, and Σ w x, of CSR rows x and a few directions Q: a row is read once, for all products.
 
 Q and the sums hold 8 or 16 numbers for each column of X, so that y stays in two registers and every nonzero meets one
 short piece of memory in each. These pieces are fetched before their turn, and are whole cache lines where the arrays
