@@ -43,6 +43,7 @@ DECLARED = {
     "GaussianImputer": {Density, Imputes},
     "RobustPCA": {Reconstructs, Components},
     "FastICA": {Reconstructs, Components},
+    "TruncatedSVD": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},
     "SoftKMeans": {Groups, Geometry},
     "KernelKMeans": {Groups, Geometry},

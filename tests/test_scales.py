@@ -76,7 +76,7 @@ def test_extreme_weights_do_not_matter_either(cls, dtype, power):
     model, X, _ = cls.example(np.random.default_rng(0))
     X, w = np.asarray(X, dtype), np.random.default_rng(1).choice([0.5, 1.0, 1.5], len(X))
     sums = {"inertia_": 1, "objective_": 1, "reconstruction_err_": 0.5, "singular_values_": 0.5, "lambda_": -0.5}
-    sums |= {"eigenvalues_": 1, "eigenvectors_": 0.5}
+    sums |= {"eigenvalues_": 1, "eigenvectors_": 0.5, "spectral_error_": 0.5}
     for v in (w, np.ones(len(X))):
         one, other = answers(model, X, sample_weight=v), answers(model, X, sample_weight=np.ldexp(v, power))
         for name, value in one.items():

@@ -1,4 +1,4 @@
-"""Σ w x yᵀ with y = xQ + c, of CSR rows x and a few directions Q: a row is read once, for both products.
+"""Σ w x yᵀ with y = xQ + c, and Σ w x, of CSR rows x and a few directions Q: a row is read once, for all products.
 
 Q and the sums hold 8 or 16 numbers for each column of X, so that y stays in two registers and every nonzero meets one
 short piece of memory in each. These pieces are fetched before their turn, and are whole cache lines where the arrays
@@ -16,7 +16,7 @@ AHEAD = 32  # nonzeros that a piece of Q is fetched before its turn
 
 
 @inlined()
-def _one(data, indices, indptr, w, Q, c, out, squares):
+def _one(data, indices, indptr, w, Q, c, out, squares, columns):
     """Do it with one register."""
     Q, sums, last = Q.reshape(Q.size), out.reshape(out.size), len(indices) - 1
     first, total, norm = load8(c, 0), load8(squares, 0), 0.0
@@ -33,13 +33,14 @@ def _one(data, indices, indptr, w, Q, c, out, squares):
         norm += w[i] * own
         for t in range(indptr[i], indptr[i + 1]):
             j = 8 * indices[t]
+            columns[indices[t]] += w[i] * data[t]
             store(sums, j, fma(splat8(data[t]), weighted, load8(sums, j)))
     store(squares, 0, total)
     return norm
 
 
 @inlined()
-def _two(data, indices, indptr, w, Q, c, out, squares):
+def _two(data, indices, indptr, w, Q, c, out, squares, columns):
     """Do it with two registers."""
     Q, sums, last = Q.reshape(Q.size), out.reshape(out.size), len(indices) - 1
     first, second, norm = load8(c, 0), load8(c, 8), 0.0
@@ -61,6 +62,7 @@ def _two(data, indices, indptr, w, Q, c, out, squares):
         norm += w[i] * own
         for t in range(indptr[i], indptr[i + 1]):
             j, v = 16 * indices[t], splat8(data[t])
+            columns[indices[t]] += w[i] * data[t]
             store(sums, j, fma(v, wy, load8(sums, j)))
             store(sums, j + 8, fma(v, wz, load8(sums, j + 8)))
     store(squares, 0, total)
@@ -69,16 +71,8 @@ def _two(data, indices, indptr, w, Q, c, out, squares):
 
 
 @kernel()
-def add_columns(data, indices, indptr, w, out):
-    """Add Σ w x to out (d)."""
-    for i in range(len(w)):
-        for t in range(indptr[i], indptr[i + 1]):
-            out[indices[t]] += w[i] * data[t]
-
-
-@kernel()
-def add_image(data, indices, indptr, w, Q, c, out, squares):
-    """Add Σ w x yᵀ, y = xQ + c, to out (d, k) and Σ w y² to the squares (k); return Σ w |x|². k is 8 or 16."""
+def add_image(data, indices, indptr, w, Q, c, out, squares, columns):
+    """Add Σ w x yᵀ to out (d, k), Σ w y² to squares (k), Σ w x to columns (d); return Σ w |x|². k is 8 or 16."""
     if Q.shape[1] == 8:
-        return _one(data, indices, indptr, w, Q, c, out, squares)
-    return _two(data, indices, indptr, w, Q, c, out, squares)
+        return _one(data, indices, indptr, w, Q, c, out, squares, columns)
+    return _two(data, indices, indptr, w, Q, c, out, squares, columns)

@@ -71,11 +71,10 @@ def image(b: Block, Q: np.ndarray, centre: np.ndarray) -> tuple[Image, np.ndarra
 
 def sparse_product(b: Block, Q: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Σ w x, Σ w x yᵀ, Σ w y² and Σ w |x|² of CSR rows, y = xQ − offset: some directions at a time."""
-    from unmix.kernels.csr_image import add_columns, add_image
+    from unmix.kernels.csr_image import add_image
 
     x, (d, a) = b.x, Q.shape
-    w, total = np.ones(x.shape[0], x.dtype) if b.w is None else b.w.astype(x.dtype), np.zeros(d)
-    add_columns(x.data, x.indices, x.indptr, w, total)
+    w = np.ones(x.shape[0], x.dtype) if b.w is None else b.w.astype(x.dtype)
     products, squares, norm = [], [], 0.0
     for i in range(0, max(a, 1), MOST):
         here = min(MOST, a - i)
@@ -85,8 +84,8 @@ def sparse_product(b: Block, Q: np.ndarray, offset: np.ndarray) -> tuple[np.ndar
         if (a, Q.ctypes.data % LINE, Q.flags.carray) != (wide, 0, True):
             part = aligned((d, wide), x.dtype)
             part[:, :here] = Q[:, i : i + here]
-        out, square = aligned((d, wide), x.dtype), np.zeros(wide)
-        norm = float(add_image(x.data, x.indices, x.indptr, w, part, c, out, square))
+        out, square, total = aligned((d, wide), x.dtype), np.zeros(wide), np.zeros(d)
+        norm = float(add_image(x.data, x.indices, x.indptr, w, part, c, out, square, total))
         products.append(out if here == wide else out[:, :here])
         squares.append(square[:here])
     return total, products[0] if len(products) == 1 else np.hstack(products), np.concatenate(squares), norm
@@ -101,4 +100,4 @@ def aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
 
 def image_sizes(shape: Shape) -> Sizes:
     """Blocks long enough that adding up d×a numbers costs little compared with making them; the sample gives s."""
-    return Sizes(max(block_rows(shape), shape.d // 4 if shape.sparse else MANY_ROWS), ORIGIN_ROWS)
+    return Sizes(max(block_rows(shape), shape.d // 3 if shape.sparse else MANY_ROWS), ORIGIN_ROWS)

@@ -182,7 +182,11 @@ def combined(P: np.ndarray, K: tuple[np.ndarray, ...]) -> np.ndarray:
 
 def outside(E: np.ndarray, C: np.ndarray, K: tuple[np.ndarray, ...]) -> np.ndarray:
     """E − CK: what K does not span of E, given C = E Kᵀ."""
-    return E - combined(C, K)
+    R, product, at = E.copy(), np.empty_like(E), 0
+    for F in K:
+        R -= np.matmul(C[:, at : at + len(F)], F, out=product)
+        at += len(F)
+    return R
 
 
 def bordered(T: np.ndarray, C: np.ndarray) -> np.ndarray:

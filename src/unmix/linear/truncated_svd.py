@@ -143,7 +143,9 @@ class TruncatedSVD(Reconstructs, Components, Model):
         """Refuse more components than columns; "arpack" also as many as there are of rows or of columns."""
         k, narrow = self.n_components, min(shape.n, shape.d)
         if k > shape.d:
-            raise ValueError(f"n_components({k}) must be <= n_features({shape.d}): take at most {shape.d}")
+            raise ValueError(
+                f"n_components({k}) must be <= n_features({shape.d}): take at most the {shape.d} columns of X"
+            )
         if self.algorithm == "arpack" and k >= narrow:
             raise ValueError(
                 f"n_components={k} must be strictly less than min(n_samples={shape.n}, n_features={shape.d}) with "
