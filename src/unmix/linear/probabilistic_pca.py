@@ -10,9 +10,9 @@ Noise-free rows are expected at  E[zW + μ | x] = μ + Σ_a (1 − σ²/λ_a) v_
 shrinks each axis by the share of noise in its variance.
 
 The ways to the axes are those of PCA (`_principal.py`): the covariance, the n×n Gram matrix where columns outnumber
-rows, subspace iteration where both sides are large, and EM over the observed cells where others are missing. λ is
-divided by n, and σ² is a mean over all d − k directions that are left out, also over those in which no row varies:
-that is the maximum of the likelihood. (PCA divides by n − 1, and leaves those out.)
+rows, subspace iteration where both sides are large (its trace has squared errors), and EM over the observed cells where
+others are missing. λ is divided by n, and σ² is a mean over all d − k directions that are left out, also over those in
+which no row varies: that is the maximum of the likelihood. (PCA divides by n − 1, and does not count those.)
 """
 
 from __future__ import annotations
