@@ -27,6 +27,8 @@ from unmix.maths.spectra import lanczos
 
 FEW_ROWS = 200  # whose whole spectrum is found sooner than a part of it
 SETTLED = 1e-10  # ‖K̃v − ρv‖ / ρ of Lanczos iteration, where `tol` is 0
+BLOCKS = 8  # that Lanczos iteration must have room for: with fewer it hardly settles
+BESIDE = 4  # directions of a block beyond those that are wanted
 SPANNED = 4  # the share of n that Lanczos iteration may span: beyond 1/4 LAPACK is faster
 ZERO, NEGATIVE = 1e-12, 1e-5  # of the largest eigenvalue: what is none, and what no rounding makes
 
@@ -95,14 +97,18 @@ class Spectrum(Stage):
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Eigenvalues of √w K̃ √w, falling, their vectors, and the least that showed."""
         K, n, (_, kind, tol, most, power, _) = data.K, len(half), self.solver
-        width = min(k + max(4, k // 2), n - 1)
+        width = min(k + BESIDE, n - 1)
         if kind == "randomized":
-            room = width * (1 + (power if isinstance(power, int) else 7 if k < 0.1 * n else 4))
+            room, least_room = width * (1 + int(power if power != "auto" else 7 if k < 0.1 * n else 4)), width
         else:
-            room = n // SPANNED
-        if kind in ("auto", "randomized") and n > FEW_ROWS and 2 * width <= room < n:
+            room, least_room = n // SPANNED, BLOCKS * width
+        if kind in ("auto", "randomized") and n > FEW_ROWS and least_room <= room < n:
             first = rng.standard_normal((n, width))
-            times, fixed = (lambda Q: half[:, None] * (K @ (half[:, None] * Q))), half / np.sqrt(half @ half)
+            fixed = half / np.sqrt(half @ half)
+
+            def times(Q: np.ndarray) -> np.ndarray:  # Qᵀ K, since BLAS would copy K to multiply it from the right
+                return half[:, None] * ((half[:, None] * Q).T @ K).T
+
             values, u, least, settled = lanczos(times, first, fixed, k, tol or SETTLED, room)
             if settled or kind == "randomized":
                 return values, u, least

@@ -152,9 +152,9 @@ def landmarks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """At most m rows whose φ span those of the others well, and the lower triangular L with L Lᵀ = K of these rows.
 
-    Rows far apart in the space of the kernel, as k-means++ draws them: on seven sets they left less of the variance and
-    of the leading components than uniform draws, pivoted Cholesky decomposition, greedy or randomly pivoted. Those that
-    the others span are left out.
+    Rows far apart in the space of the kernel, as k-means++ draws them: on six of seven sets they left less of the
+    variance than uniform draws and than pivoted Cholesky decompositions, greedy or random, on the last one about as
+    little. Those that the others span are left out.
     """
     own = kernel.squares(x, shift)
 
