@@ -146,6 +146,12 @@ def test_scorers_agree_with_scikit_learn():
     got = case.score(data, {"W": m.components_, "psi": m.noise_variance_, "mean": m.mean_})
     assert got == pytest.approx(m.score(X), rel=1e-9)
 
+    case = every["factor_analyzers"]
+    X, (w, _, _, _) = data = case.data("quick")
+    m = GaussianMixture(len(w), max_iter=2, tol=0, random_state=0).fit(X)
+    got = case.score(data, {"w": m.weights_, "means": m.means_, "covariances": m.covariances_})
+    assert got == pytest.approx(m.score(X), rel=1e-9)
+
     for name in ("nmf-frobenius-dense", "nmf-kullback-leibler-sparse"):
         case = every[name]
         X, W, H = data = case.data("warm")
