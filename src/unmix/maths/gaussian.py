@@ -14,7 +14,7 @@ computed once for each.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -222,7 +222,7 @@ def members(
     return np.exp(log_z - logsumexp(log_z, axis=0)), expected, variances
 
 
-def conditional(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def conditional(x: np.ndarray, observed: Any, *mixture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E[x | x_o] and Var[x | x_o] of the missing cells under a mixture of Gaussians, in float64."""
     return mixed(*members(x.astype(np.float64), observed, *mixture))
 
@@ -233,7 +233,7 @@ def mixed(shares: np.ndarray, expected: np.ndarray, variances: np.ndarray) -> tu
     return mean, np.einsum("kn,kn...->n...", shares, variances + (expected - mean) ** 2)
 
 
-def drawn(x: np.ndarray, observed: np.ndarray, *mixture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def drawn(x: np.ndarray, observed: Any, *mixture: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows whose missing cells are drawn, jointly, given the observed ones, in float64."""
     weights, means, covariances = mixture
     x = x.astype(np.float64)
