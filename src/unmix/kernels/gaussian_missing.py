@@ -149,7 +149,7 @@ def complete(observed, order, first, w, precision, covariance, log_det, v, noise
     of each missing cell, and Σ w C added to `spread`. Sets half the log-determinant of Λ_mm, given half that of Λ. Rows
     order[first[g]:first[g + 1]] share the pattern g.
     """
-    n, d = r.shape
+    d = r.shape[1]
     most = (d + LANES - 1) // LANES * LANES
     missing, seen = np.empty(d, np.int64), np.empty(d, np.int64)
     C, T = aligned(d * most, np.float64), aligned(d * most, np.float64)  # rows of this length, one after the other
