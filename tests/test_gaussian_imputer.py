@@ -148,7 +148,7 @@ def test_bootstrap_tells_what_parameters_are_worth():
 def test_bootstrap_of_many_rows_is_made_shorter(monkeypatch):
     _, X = planted(n=2000, d=3)
     whole = GaussianImputer(n_bootstrap=40, random_state=0).fit(X)
-    monkeypatch.setattr("unmix.linear.gaussian_imputer.BOOTSTRAP_ROWS", 200)
+    monkeypatch.setattr("unmix.linear._normal.BOOTSTRAP_ROWS", 200)
     fewer = GaussianImputer(n_bootstrap=40, random_state=0).fit(X)
     ratio = fewer.bootstrap_means_.std(axis=0) / whole.bootstrap_means_.std(axis=0)
     assert (ratio > 0.65).all()

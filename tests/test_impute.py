@@ -114,8 +114,7 @@ def test_many_patterns_at_once_are_each_by_itself(share):
 
 def test_student_by_the_book():
     model = Mixture(1, family=Student(df=3.0), random_state=0)
-    _X, holes = planted(share=0.3)
-    model.fit(holes)
+    model.fit(planted(share=0.3)[1])
     mu, scale = model.parameters_["means"][0], np.sqrt(model.parameters_["variances"][0])
     row = np.array([[mu[0] + 4 * scale[0], mu[1], np.nan, np.nan, mu[4] - scale[4]]])
     mean, deviation = model.impute(row, return_std=True)

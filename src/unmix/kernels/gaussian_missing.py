@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from unmix.kernels import SUMS, inlined, kernel
+from unmix.kernels import FUSED, inlined, kernel
+from unmix.kernels.lanes import aligned, fma, load8, splat8, store, times
 
-LEAST_PIVOT = 1e-15  # of a diagonal entry, to which rounding may not take the root of a matrix
+LANES = 8  # rows of small matrices are as long as whole registers
+LEAST_PIVOT = 1e-15  # of a diagonal entry, or of one, below which rounding may not take a pivot
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -139,7 +141,7 @@ def conditional(precision, missing, m, L, C):
     return half
 
 
-@kernel(SUMS)
+@kernel(FUSED)
 def complete(observed, order, first, w, precision, covariance, log_det, v, noise, r, variance, half, spread):
     """Sets the missing cells of r, where the observed ones hold x − μ, to their conditional mean; v is r Λ.
 
@@ -148,9 +150,10 @@ def complete(observed, order, first, w, precision, covariance, log_det, v, noise
     order[first[g]:first[g + 1]] share the pattern g.
     """
     d = r.shape[1]
+    most = (d + LANES - 1) // LANES * LANES
     missing, seen = np.empty(d, np.int64), np.empty(d, np.int64)
-    L, T, C = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
-    pull, push = np.empty(d), np.zeros(d)
+    C, T = aligned(d * most, np.float64), aligned(d * most, np.float64)  # rows of this length, one after the other
+    row, mean, push = aligned(most, np.float64), aligned(most, np.float64), np.zeros(d)
     for g in range(first.size - 1):
         m, own = 0, 0
         for j in range(d):
@@ -160,101 +163,114 @@ def complete(observed, order, first, w, precision, covariance, log_det, v, noise
             else:
                 missing[m] = j
                 m += 1
+        wide = (m + LANES - 1) // LANES * LANES
         size = 0.0
-        if m == 0:
-            pass
-        elif m <= own:
-            size = inverse_of_some(precision, missing, m, L, T, C)
-        else:
-            size = log_det + left_by_others(covariance, missing, m, seen, own, L, T, C)
-        if noise.size and m:
-            square_root(C, m, L)
+        if 0 < m <= own:
+            some_of(precision, missing, m, wide, C, most)
+            size = invert(C, most, m, wide, row)
+        elif m:
+            size = log_det + left_by_others(covariance, missing, m, wide, seen, own, T, row, C, most)
+        if noise.size:
+            square_root(C, most, m, T)
         weight = 0.0
         for at in range(first[g], first[g + 1]):
             i = order[at]
             half[i] = size
             weight += w[i]
-            for a in range(m):
-                pull[a] = v[i, missing[a]]
-                if noise.size:
+            combine_rows(C, most, m, wide, v[i], missing, mean)
+            if noise.size:
+                for a in range(m):
                     push[a] = noise[i, missing[a]]
-            for a in range(m):
-                total = 0.0
-                for b in range(m):
-                    total -= C[a, b] * pull[b]
-                if noise.size:
                     for b in range(a + 1):
-                        total += L[a, b] * push[b]
-                r[i, missing[a]] = total
+                        mean[a] -= T[a * most + b] * push[b]
+            for a in range(m):
+                r[i, missing[a]] = -mean[a]
                 if variance.size:
-                    variance[i, missing[a]] = C[a, a]
+                    variance[i, missing[a]] = C[a * most + a]
         if spread.size:
             for a in range(m):
                 for b in range(m):
-                    spread[missing[a], missing[b]] += weight * C[a, b]
+                    spread[missing[a], missing[b]] += weight * C[a * most + b]
 
 
-@inlined(SUMS)
-def square_root(A, m, L):
-    """Sets L to the lower triangular root of the first m rows and columns of A; returns half its log-determinant."""
-    half = 0.0
+@inlined(FUSED)
+def some_of(A, index, m, wide, C, step):
+    """Sets the first m rows of C to those rows and columns of A, and to zeros up to their width."""
+    for a in range(m):
+        for b in range(m):
+            C[a * step + b] = A[index[a], index[b]]
+        for b in range(m, wide):
+            C[a * step + b] = 0.0
+
+
+@inlined(FUSED)
+def combine_rows(C, step, m, wide, by, index, out):
+    """Sets out to Σ_b by[index[b]] C_b, over the first m rows of C."""
+    for j in range(0, wide, 8):
+        total = splat8(0.0)
+        for b in range(m):
+            total = fma(splat8(by[index[b]]), load8(C, b * step + j), total)
+        store(out, j, total)
+
+
+@inlined(FUSED)
+def invert(A, step, m, wide, row):
+    """Makes the first m rows and columns of A, which is symmetric, their inverse; returns half the log-determinant.
+
+    Gauss and Jordan's way, whose inner loops run along rows without a sum; pivots of a positive definite matrix need
+    no search.
+    """
+    half, product = 0.0, 1.0
+    for k in range(m):
+        pivot = max(A[k * step + k], LEAST_PIVOT)
+        product *= pivot
+        if k % 8 == 7:  # so few that their product stays in range
+            half += 0.5 * np.log(product)
+            product = 1.0
+        inverse = 1.0 / pivot
+        for j in range(0, wide, 8):
+            store(row, j, times(load8(A, k * step + j), splat8(inverse)))
+        for a in range(m):
+            if a != k:
+                factor = A[a * step + k]
+                for j in range(0, wide, 8):
+                    store(A, a * step + j, fma(splat8(-factor), load8(row, j), load8(A, a * step + j)))
+                A[a * step + k] = -factor * inverse
+        for j in range(0, wide, 8):
+            store(A, k * step + j, load8(row, j))
+        A[k * step + k] = inverse
+    return half + 0.5 * np.log(product)
+
+
+@inlined(FUSED)
+def left_by_others(covariance, missing, m, wide, seen, own, T, row, C, step):
+    """Sets C to what the seen columns leave of the missing ones; returns half the log-determinant of Σ_oo."""
+    width = (own + LANES - 1) // LANES * LANES
+    some_of(covariance, seen, own, width, T, step)
+    half = invert(T, step, own, width, row)
+    some_of(covariance, missing, m, wide, C, step)
+    for a in range(m):  # row is Σ_mo Σ_oo⁻¹, a row at a time
+        combine_rows(T, step, own, width, covariance[missing[a]], seen, row)
+        for b in range(a + 1):
+            total = 0.0
+            for c in range(own):
+                total += row[c] * covariance[missing[b], seen[c]]
+            C[a * step + b] -= total
+            C[b * step + a] = C[a * step + b]
+        C[a * step + a] = max(C[a * step + a], LEAST_PIVOT * covariance[missing[a], missing[a]])
+    return half
+
+
+@inlined(FUSED)
+def square_root(A, step, m, L):
+    """Sets L to the lower triangular root of the first m rows and columns of A."""
     for a in range(m):
         for b in range(a):
-            total = A[a, b]
+            total = A[a * step + b]
             for c in range(b):
-                total -= L[a, c] * L[b, c]
-            L[a, b] = total / L[b, b]
-        total = A[a, a]
+                total -= L[a * step + c] * L[b * step + c]
+            L[a * step + b] = total / L[b * step + b]
+        total = A[a * step + a]
         for c in range(a):
-            total -= L[a, c] * L[a, c]
-        L[a, a] = np.sqrt(max(total, LEAST_PIVOT * A[a, a], 1e-300))
-        half += np.log(L[a, a])
-    return half
-
-
-@inlined(SUMS)
-def inverse_of_some(precision, missing, m, L, T, C):
-    """Sets C to (Λ_mm)⁻¹; returns half the logarithm of the determinant of Λ_mm."""
-    for a in range(m):
-        for b in range(a + 1):
-            C[a, b] = precision[missing[a], missing[b]]
-    half = square_root(C, m, L)
-    for b in range(m):  # T is the transposed inverse of L, so that every sum below runs along rows
-        T[b, b] = 1.0 / L[b, b]
-        for a in range(b + 1, m):
-            total = 0.0
-            for c in range(b, a):
-                total += L[a, c] * T[b, c]
-            T[b, a] = -total / L[a, a]
-    for a in range(m):
-        for b in range(a + 1):
-            total = 0.0
-            for c in range(a, m):
-                total += T[a, c] * T[b, c]
-            C[a, b] = total
-            C[b, a] = total
-    return half
-
-
-@inlined(SUMS)
-def left_by_others(covariance, missing, m, seen, own, L, T, C):
-    """Sets C to what the seen columns leave of the missing ones; returns half the log-determinant of Σ_oo."""
-    for a in range(own):
-        for b in range(a + 1):
-            C[a, b] = covariance[seen[a], seen[b]]
-    half = square_root(C, own, L)
-    for a in range(m):  # T is (L⁻¹ Σ_om) transposed
-        for b in range(own):
-            total = covariance[missing[a], seen[b]]
-            for c in range(b):
-                total -= L[b, c] * T[a, c]
-            T[a, b] = total / L[b, b]
-    for a in range(m):
-        for b in range(a + 1):
-            total = covariance[missing[a], missing[b]]
-            for c in range(own):
-                total -= T[a, c] * T[b, c]
-            C[a, b] = total
-            C[b, a] = total
-        C[a, a] = max(C[a, a], LEAST_PIVOT * covariance[missing[a], missing[a]])
-    return half
+            total -= L[a * step + c] * L[a * step + c]
+        L[a * step + a] = np.sqrt(max(total, LEAST_PIVOT * A[a * step + a], 1e-300))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -31,58 +31,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from unmix.engine.block import Block, Local
-from unmix.engine.config import get_config
 from unmix.engine.described import Described
-from unmix.engine.draws import generator
-from unmix.engine.rows import Rules
-from unmix.engine.sample import centre_of, distinct, whole_block
+from unmix.engine.sample import centre_of
 from unmix.engine.trace import Fit
+from unmix.linear import _normal as normal
+from unmix.linear._normal import Normal, Parts, Stats, measured, resampled, told
 from unmix.maths import gaussian
-from unmix.maths.arrays import POSITIVE, Array
+from unmix.maths.arrays import Array
 from unmix.model import Model, fit_together
 from unmix.model.capabilities import Density, Drawing, Gaussians, Imputes
 from unmix.model.results import AllOrNothing
 
-BOOTSTRAP_ROWS = 5000  # that are drawn at most for one estimate
 USUAL_RIDGE = 0.1  # rows of the prior for each column
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-9}  # share of the rows: where columns are copies of others
 MANY = 1000  # rows for each column, beside which what parameters are worth adds a thousandth to a variance, or less
 CONSTANT = 1e-12  # share of a column's mean square that a variance counts as where there is none
-
-
-class Normal(NamedTuple):
-    """μ, and the upper triangular P with P Pᵀ = Σ⁻¹; from the origin and in the units of the parts."""
-
-    mean: np.ndarray
-    factor: np.ndarray
-
-
-class Parts(NamedTuple):
-    """μ, Σ, its factor P with P Pᵀ = Σ⁻¹, the variances D of the prior, and columns never seen, or with holes.
-
-    Units are powers of two near the columns' standard deviations: columns of all sizes then count alike where
-    statistics are extrapolated, and nothing depends on the unit of a column.
-    """
-
-    shift: Annotated[np.ndarray, Array("d")]
-    units: Annotated[np.ndarray, Array("d", low=POSITIVE)]
-    mean: Annotated[np.ndarray, Array("d")]
-    covariance: Annotated[np.ndarray, Array("d d")]
-    factor: Annotated[np.ndarray, Array("d d")]
-    prior: Annotated[np.ndarray, Array("d", low=0.0)]
-    rows: Annotated[float, Array(low=0.0)]  # that show a column, on average
-    empty: Annotated[np.ndarray, Array("d", "b")]
-    holed: Annotated[np.ndarray, Array("d", "b")]
-
-
-class Stats(NamedTuple):
-    """N, A and B, and for each column how many rows show it, and how many do not."""
-
-    N: float
-    A: Annotated[np.ndarray, Array("d")]
-    B: Annotated[np.ndarray, Array("d d")]
-    seen: Annotated[np.ndarray, Array("d")]
-    missing: Annotated[np.ndarray, Array("d")]
 
 
 class GaussianImputer(Density, Imputes, Model):
@@ -311,9 +274,9 @@ class GaussianImputer(Density, Imputes, Model):
         """Means and covariances of EM on rows drawn with replacement, from where the fit ended, in the units of X."""
         source, w, _ = self.admit(X, sample_weight)
         U, rows = self.parts, self.shape.rows
-        size = int(min(max(round(rows), 1), BOOTSTRAP_ROWS))
+        size = int(min(max(round(rows), 1), normal.BOOTSTRAP_ROWS))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        x, counts = self._resampled(source, w, size, seed)
+        x, counts = resampled(self, source, w, size, seed)
         ridge = self._share() * size  # the same share of the rows
         models = [GaussianImputer(ridge=ridge, tol=self.tol, max_iter=self.max_iter, n_bootstrap=0) for _ in counts]
         first = U._replace(shift=np.zeros(len(U.shift)), units=np.ones(len(U.units)))
@@ -321,29 +284,6 @@ class GaussianImputer(Density, Imputes, Model):
         c = np.sqrt(size / max(rows, size))
         means = np.stack([(1 - c) * U.mean + c * m.parts.mean for m in models])
         return told(U, means, np.stack([(1 - c) * U.covariance + c * m.parts.covariance for m in models]))
-
-    def _resampled(
-        self, source: Any, w: np.ndarray | None, size: int, seed: int
-    ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Rows in the units of the parts, and for each estimate how often each was drawn.
-
-        Of few rows the distinct ones in an order of their own: it does not matter whether one is there twice.
-        """
-        rngs = [generator(seed, "bootstrap", i) for i in range(self.n_bootstrap)]
-        if source.n <= BOOTSTRAP_ROWS:
-            b = distinct(self._rows(source, source.whole(get_config().budget), w))
-            weight = np.ones(len(b.x)) if b.w is None else b.w
-            return with_nan(b), [rng.multinomial(size, weight / weight.sum()).astype(np.float64) for rng in rngs]
-        drawn = [rng.choice(source.n, size, p=None if w is None else w / w.sum()) for rng in rngs]
-        rows = np.unique(np.concatenate(drawn))
-        counts = [np.bincount(np.searchsorted(rows, i), minlength=len(rows)).astype(np.float64) for i in drawn]
-        return with_nan(self._rows(source, source.take(rows), None)), counts
-
-    def _rows(self, source: Any, x: np.ndarray, w: np.ndarray | None) -> Block:
-        """Rows of a source as one block, in the units of the parts."""
-        b = self.masked(whole_block(x, w, Rules.of(self, source)))
-        x = measured(self.parts, b)
-        return b._replace(x=x if b.observed is None else x * b.observed)
 
     # -- missing cells --
 
@@ -482,18 +422,3 @@ class GaussianImputer(Density, Imputes, Model):
             np.testing.assert_allclose(model.covariance_, covariance, atol=0.3 * covariance.max())
 
         return cls(n_bootstrap=3, random_state=0), X, check
-
-
-def measured(U: Parts, b: Block) -> np.ndarray:
-    """Rows from the origin of the parts and in their units, in float64."""
-    return np.asarray((b.x.astype(np.float64) - U.shift) / U.units)
-
-
-def with_nan(b: Block) -> np.ndarray:
-    """The rows of a block, missing cells NaN."""
-    return np.asarray(b.x if b.observed is None else np.where(b.observed, b.x, np.nan))
-
-
-def told(U: Parts, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance in the units of X."""
-    return mean * U.units + U.shift, covariance * np.outer(U.units, U.units)

@@ -30,8 +30,8 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
-from unmix.maths.gaussian import chosen
 from unmix.mixture._base import DEAD_SHARE, BaseMixture
+from unmix.mixture._cells import drawn_cells, expected_cells
 from unmix.mixture.columns import check_columns, fill, groups, name_of, saved, shaped
 from unmix.mixture.families import FAMILIES, Family
 from unmix.mixture.families.base import MisfitError
@@ -401,27 +401,12 @@ class Mixture(PerColumn, BaseMixture):
     def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """As the families have it: means; of categories the likeliest level, and √(p (1 − p)) of its probability."""
         U, views = tree.settle(U, np.float64), self._views(b)
-        z, _ = self._responsibilities(U, views)
-        mean, deviation = np.zeros(b.x.shape), np.zeros(b.x.shape)
-        for (f, columns), P, (_, x, seen) in zip(self._groups(), U.families, views, strict=True):
-            if seen is not None:
-                own = f.complete(P, x, seen, z)
-                fill(mean, columns, f, "complete", own[0])
-                fill(deviation, columns, f, "complete", own[1])
-        return mean, deviation
+        return expected_cells(self._groups(), U.families, views, self._responsibilities(U, views)[0])
 
     def drawn(self, U: Parts, b: Block) -> np.ndarray:
         """A component drawn by the observed cells, then the missing ones by its families."""
         U, views, rng = tree.settle(U, np.float64), self._views(b), self.given.generator(b)
-        which, out = chosen(self._responsibilities(U, views)[0].T, rng), np.zeros(b.x.shape)
-        state = np.random.RandomState(rng.integers(2**31))
-        for k in range(len(U.weights)):
-            rows, own = np.flatnonzero(which == k), np.zeros((int((which == k).sum()), out.shape[1]))
-            for (f, columns), P, (_, x, seen) in zip(self._groups(), U.families, views, strict=True):
-                if seen is not None and len(rows):
-                    fill(own, columns, f, "draw", f.draw(P, k, x[rows], seen[rows], state))
-            out[rows] = own
-        return out
+        return drawn_cells(self._groups(), U.families, views, self._responsibilities(U, views)[0], rng)
 
     def n_parameters(self) -> int:
         """Free numbers of the weights and of each family."""
