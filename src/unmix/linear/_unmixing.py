@@ -26,7 +26,9 @@ MEMORY = 7  # steps that L-BFGS remembers
 LEAST_BEND = 0.01  # of h
 LONGEST = 1.0  # row sum of |D|: a quasi-Newton step turns no component farther
 FAR = 0.05  # 1 − |cos| of the turn by the fixed point: if it is more, that is the step
+TOO_FAR = 0.3  # the same: if it is more, L-BFGS learns nothing from the step
 UNSURE = 100.0  # times shorter must a step be that is the last without one before it
+NEARLY = 100.0  # times `tol`
 TINY = 1e-300
 
 
@@ -123,22 +125,33 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     """
     new = seen(U, stats)
     E, s, k = stats.gram / stats.n, new.signs, len(U.rotation)
+    A, h = slopes(E, s, new.measures[1])
     Q = fixed_point(E, new.measures[1])
     if (change := turn_of(Q)) > FAR and not U.tries:
-        return new._replace(rotation=polar(Q @ U.rotation), scratch=nothing_known(k)), change
-    A = s[:, None] * E
-    A = 0.5 * (A - A.T)
-    d = s * (new.measures[1] - new.measures[3])
-    h = np.maximum(0.5 * (d[:, None] + d), LEAST_BEND)
+        past = nothing_known(k)
+        if change < TOO_FAR:
+            past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
+        return new._replace(rotation=Q @ U.rotation, scratch=past), change
     past = remembered(U.scratch, A) if np.array_equal(s, U.signs) else nothing_known(k)
     D = -direction(A, h, past)
     if np.vdot(D, A) > 0:  # not downhill
         past, D = nothing_known(k), -A / h
     D *= min(1.0, LONGEST / max(float(np.abs(D).sum(axis=1).max()), TINY))
     Q = np.linalg.solve(np.eye(k) - 0.5 * D, np.eye(k) + 0.5 * D)  # Cayley: a rotation, to second order e^D
-    rotation = polar(Q @ U.rotation)  # so that rounding does not add up
     change = turn_of(Q) * (1.0 if len(past.steps) else UNSURE)
-    return new._replace(rotation=rotation, scratch=past._replace(slope=A[None], step=D[None])), change
+    return new._replace(rotation=Q @ U.rotation, scratch=past._replace(slope=A[None], step=D[None])), change
+
+
+def slopes(E: np.ndarray, s: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A and h."""
+    A, d = s[:, None] * E, s * (slope - np.diagonal(E))
+    return 0.5 * (A - A.T), np.maximum(0.5 * (d[:, None] + d), LEAST_BEND)
+
+
+def nearly(stats: Stats, tol: float) -> bool:
+    """Whether the fixed point would turn components by so little that the fit may be about to end: a quick look."""
+    A, h = slopes(stats.gram / stats.n, np.where(stats.sums[:, 0] > 0, -1.0, 1.0), stats.sums[:, 1] / stats.n)
+    return bool(0.5 * ((A / h) ** 2).sum(axis=1).max() <= NEARLY * tol)
 
 
 def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -33,16 +33,18 @@ from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
 from unmix.linear._held import ORIGIN_ROWS, Frame, Images, Sampled, Whitening
 from unmix.linear._reliable import agreement, alike_gaussian, interference
-from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nothing_known, on, safe, turned
+from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, turned
 from unmix.maths.arrays import Array
 from unmix.maths.order import signs
 from unmix.model import Model
 from unmix.model.capabilities import Components, Reconstructs
 from unmix.model.peer import Peer
 
-SAMPLE = 1 << 14  # rows with which to begin where there are many, and so many for each pair of components:
-SAMPLE_PER_PAIR = 16
-MANY = 4  # times the sample: rows that are many
+SHARE = 8  # of the rows, one in so many, are a sample on which the first steps are made
+MANY = 4  # times the sample: rows that are worth one
+SAMPLE = (1 << 11, 1 << 14)  # its least and its largest size
+SAMPLE_PER_PAIR = 16  # rows of it for each pair of components, if that is more
+CENTRED = 8.0  # standard deviations from zero up to which rows need not be centred before they are unmixed
 TILE = 1 << 15  # numbers of y that are looked at together: with their copies they stay in the second-level cache
 RELIABLE = 0.9  # stability
 
@@ -234,7 +236,7 @@ class FastICA(Reconstructs, Components, Model):
         if self.architecture == "columns":
             axes = Direct(k, "auto", 0.0) if shape.in_memory and shape.d > shape.n else Covariance(k, shape)
             return [axes, Images(self)]
-        rows = max(SAMPLE, SAMPLE_PER_PAIR * k * k)
+        rows = max(min(max(shape.n // SHARE, SAMPLE[0]), SAMPLE[1]), SAMPLE_PER_PAIR * k * k)
         sampled = [Sampled(self, rows)] if self.algorithm == "parallel" and shape.n >= MANY * rows else []
         return [*([] if self.whiten is False else [Whitening(k, shape)]), *sampled, self]
 
@@ -271,16 +273,16 @@ class FastICA(Reconstructs, Components, Model):
         G, gauss = self._contrast.rows, self._contrast.gauss
         asked = B[U.active : U.active + 1] if one else B
         gram, sums = np.zeros((len(asked), len(B))), np.zeros((len(asked), 3))
-        step = max(TILE // max(len(asked), 1), 64)
+        step, near = max(TILE // max(len(asked), 1), 64), is_near(U, b.x, B)
         for a in range(0, b.x.shape[0], step):
             w = None if b.w is None else b.w[a : a + step]
-            x = centred(U, b.x[a : a + step])
+            x = b.x[a : a + step] if near else b.x[a : a + step] - U.mean
             y = np.ascontiguousarray((x @ asked.T).T if is_sparse(x) else asked @ x.T)
-            if is_sparse(x):
+            if near:
                 y -= (asked @ U.mean)[:, None]
             g, more = G(y, w)
             sums += more
-            gram += against(U, g, x, B) if one else g @ y.T
+            gram += against(U, g, x, B, near) if one else g @ y.T
         sums[:, 0] -= gauss * b.total
         s = U.signs[U.active : U.active + 1] if one else U.signs
         return Local(None, Stats(b.total, gram, sums), float(s @ sums[:, 0]))
@@ -301,8 +303,11 @@ class FastICA(Reconstructs, Components, Model):
         """The bold step where it is so short that the fit ends with it, else one that never makes J worse."""
         bend = self._contrast.bend
         if U.active < 0:
-            ahead, change = bold(U, stats)
-            return ahead._replace(done=True) if change <= self.tol else safe(U, stats, bend)
+            if nearly(stats, self.tol):
+                ahead, change = bold(U, stats)
+                if change <= self.tol:
+                    return ahead._replace(done=True)
+            return safe(U, stats, bend)
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         if change <= self.tol or tries >= self.max_iter:
@@ -313,7 +318,7 @@ class FastICA(Reconstructs, Components, Model):
         """The bold step, unless `update` takes it."""
         if U.active < 0:
             ahead, change = bold(U, stats)
-            return None if change <= self.tol else ahead
+            return None if change <= self.tol and nearly(stats, self.tol) else ahead
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         return None if change <= self.tol or tries >= self.max_iter else ahead._replace(tries=tries)
@@ -354,8 +359,8 @@ class FastICA(Reconstructs, Components, Model):
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """The sources."""
         B = (U.rotation @ U.whitening) * b.x.dtype.type(self._scale)
-        x = centred(U, b.x)
-        return np.asarray(x @ B.T - (B @ U.mean if is_sparse(x) else 0), dtype=b.x.dtype)
+        z = b.x @ B.T - B @ U.mean if is_sparse(b.x) else (b.x - U.mean) @ B.T
+        return np.asarray(z, dtype=b.x.dtype)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
         """Rows that sources make."""
@@ -479,15 +484,15 @@ class FastICA(Reconstructs, Components, Model):
         return cls(4, random_state=0), X, check
 
 
-def centred(U: Parts, x: Any) -> Any:
-    """x − μ; of CSR rows, which would become dense, x."""
-    return x - U.mean if U.mean.any() and not is_sparse(x) else x
+def is_near(U: Parts, x: Any, B: np.ndarray) -> bool:
+    """Whether rows lie so near to zero that Bx − Bμ has the digits of B(x − μ); CSR rows would become dense."""
+    return is_sparse(x) or bool((np.abs(B) @ np.abs(U.mean) < CENTRED).all())
 
 
-def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray) -> np.ndarray:
+def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray, near: bool) -> np.ndarray:
     """Σ g yᵀ for a single g, by way of Σ g (x − μ)ᵀ: the other components are not made."""
     moved = np.asarray(g @ x, dtype=np.float64)
-    if is_sparse(x):
+    if near:
         moved = moved - g.sum(axis=1, keepdims=True, dtype=np.float64) * U.mean
     return np.asarray(moved @ B.T)
 
