@@ -210,8 +210,8 @@ def dimension(
     >>> t = rng.uniform(0, 3, size=(1000, 2))
     >>> surface = np.c_[np.sin(t), np.cos(t), t] @ rng.normal(size=(6, 20))  # two numbers behind twenty columns
     >>> found = unmix.dimension(surface, random_state=0)
-    >>> round(found.likelihood.value, 1), found.trusted
-    (2.0, True)
+    >>> round(found.likelihood.value), found.trusted
+    (2, True)
     """
     _check(n_neighbors, sample, level)
     seed, source = seed_of(random_state), as_source(X)
