@@ -153,7 +153,7 @@ class Dimension(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Distances of some rows to their neighbours, rising; which of these rows they are, or −1; the rows; their share."""
+    """Rising distances of some rows to their neighbours; which of these rows they are, or −1; the rows, their share."""
 
     distances: np.ndarray
     others: np.ndarray
