@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unmix.model.adapter import adapt
 from unmix.model.capabilities import Completes, Density, Geometry, Imputes
 from unmix.model.files import Files
 from unmix.outlier.views import Inside, seen
@@ -20,7 +21,7 @@ def wrong_units(
     if len(units) != len(models) or len(cell_units) != (len(models) if cells else 0):
         return "it has not as many units as models"
     try:
-        views = [seen(m, by) for m in models]
+        views = [adapt(seen(m, by)) for m in models]
     except TypeError as e:
         return str(e)
     of_rows = all(fits(unit, for_rows(m, d)) for m, unit in zip(views, units, strict=True))

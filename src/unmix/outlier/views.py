@@ -57,11 +57,11 @@ class Inside(Imputes):
 
 def seen(model: Any, by: str | None) -> Any:
     """A fitted model as one of the questions sees it; as it is where none is named."""
-    model = adapt(model)
     if by is None:
         return model
     if by not in QUESTIONS:
         raise ValueError(f"by={by!r}: choose one of {', '.join(map(repr, QUESTIONS))}, or None")
+    model = adapt(model)
     if by == "density" and isinstance(model, Density):
         return model
     if by == "reconstruction" and isinstance(model, Reconstructs):
