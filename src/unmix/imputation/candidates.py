@@ -1,0 +1,148 @@
+"""The models that may fill cells: densities, whose conditional means they are, and regressions on rows so filled.
+
+Densities are of columns in standard deviations, or of their normal scores (`columns.py`); regressions begin where one
+Gaussian ends (`others.py`, `regressions.py`). The mean of a column is a candidate, too: weight on it draws guesses in.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from unmix.engine.draws import generator
+from unmix.imputation.columns import Columns
+from unmix.imputation.others import filled, without_each
+from unmix.imputation.regressions import Curves, Trees, curves, trees
+from unmix.linear.factor_analysis import FactorAnalysis
+from unmix.mixture.gaussian import GaussianMixture
+
+MEAN, BASE, CURVES, TREES = "column mean", "one Gaussian", "curves", "trees"
+FEWEST = 8  # rows, below which the column means are all that can be told
+REGRESSION_ROWS = 2000  # of which regressions are made, at most
+ROWS_PER_COMPONENT = 15  # at least
+STEPS = 60  # of a fit, at most: guesses do not need the last digit
+
+
+class Density(NamedTuple):
+    """A density, of columns as they are or of their normal scores."""
+
+    make: Callable[[int], Any]  # of a number of columns
+    bent: bool = False
+    components: int = 1
+
+
+def one_gaussian(ridge: float) -> Any:
+    """One Gaussian; variances of 1 get this much."""
+    return GaussianMixture(1, reg_covar=ridge, max_iter=STEPS)
+
+
+def several(k: int) -> Any:
+    """A mixture of Gaussians."""
+    return GaussianMixture(k, reg_covar=0.05, max_iter=STEPS)
+
+
+def factors(d: int) -> Any:
+    """Fewer factors than columns."""
+    return FactorAnalysis(max(1, d // 4), max_iter=STEPS)
+
+
+DENSITIES: dict[str, Density] = {
+    BASE: Density(lambda d: one_gaussian(0.01)),
+    "one Gaussian, shrunk": Density(lambda d: one_gaussian(0.2)),
+    "one Gaussian of normal scores": Density(lambda d: one_gaussian(0.02), bent=True),
+    "factors": Density(factors),
+    "2 Gaussians": Density(lambda d: several(2), components=2),
+    "4 Gaussians": Density(lambda d: several(4), components=4),
+    "8 Gaussians": Density(lambda d: several(8), components=8),
+    "3 Gaussians of normal scores": Density(lambda d: several(3), bent=True, components=3),
+}
+
+
+class Fits(NamedTuple):
+    """Fitted candidates: densities by name, regressions by group of columns."""
+
+    models: dict[str, Any]
+    curves: list[Curves]
+    trees: list[Trees]
+
+
+def possible(n: int, d: int) -> list[str]:
+    """The candidates for so many rows and columns."""
+    if n < FEWEST or d < 2:
+        return [MEAN]
+    names = [k for k, v in DENSITIES.items() if n >= ROWS_PER_COMPONENT * v.components or v.components == 1]
+    names = [name for name in names if d >= 3 or name != "factors"]
+    return [MEAN, *names, CURVES, TREES]
+
+
+def fit_density(name: str, y: np.ndarray, columns: Columns, seed: int, w: np.ndarray | None = None) -> Any:
+    """A density of the rows that show something."""
+    some = ~np.isnan(y).all(axis=1)
+    u = columns.bend(y[some]) if DENSITIES[name].bent else y[some]
+    model = DENSITIES[name].make(y.shape[1]).set_params(random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(u, sample_weight=None if w is None else w[some])
+
+
+def fit(
+    names: Sequence[str],
+    y: np.ndarray,
+    columns: Columns,
+    groups: Sequence[np.ndarray],
+    seed: int,
+    tell: Callable[..., None],
+) -> Fits:
+    """Fit these candidates to rows with holes, in standard deviations."""
+    models: dict[str, Any] = {}
+    chained = CURVES in names or TREES in names
+    for name in DENSITIES:
+        if name in names or (chained and name == BASE):
+            tell(name)
+            models[name] = fit_density(name, y, columns, seed)
+    if not chained:
+        return Fits(models, [], [])
+    rng = generator(seed, "regressions")
+    some = np.sort(rng.permutation(len(y))[:REGRESSION_ROWS])
+    rows, (_, mean, covariance) = y[some], models[BASE].gaussians()
+    designs = without_each(rows, groups, mean[0], covariance[0])
+    smooth, forests = [], []
+    for g, (own, F) in enumerate(zip(groups, designs, strict=True)):
+        seen = ~np.isnan(rows[:, own]).any(axis=1)
+        target = rows[seen][:, own]
+        if CURVES in names:
+            tell(f"{CURVES}, column {g + 1} of {len(groups)}")
+            smooth.append(curves(np.ascontiguousarray(F[seen]), target, own, rng))
+        if TREES in names:
+            tell(f"{TREES}, column {g + 1} of {len(groups)}")
+            forests.append(trees(F[seen], target, own, int(rng.integers(2**31 - 1))))
+    return Fits(models, smooth, forests)
+
+
+def density_moments(name: str, model: Any, y: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Conditional means and deviations of cells in standard deviations, by a density."""
+    if not DENSITIES[name].bent:
+        mean, deviation = model.impute(y, return_std=True)
+        return mean, deviation
+    return columns.moments(*model.impute(columns.bend(y), return_std=True))
+
+
+def guesses(fits: Fits, names: Iterable[str], y: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """What each candidate would put into the cells of rows, and its standard deviation: (candidates, n, d)."""
+    names, F = list(names), None
+    mean, deviation = np.zeros((len(names), *y.shape)), np.ones((len(names), *y.shape))
+    for c, name in enumerate(names):
+        if name in fits.models:
+            mean[c], deviation[c] = density_moments(name, fits.models[name], y, columns)
+        elif name != MEAN:
+            if F is None:
+                _, centre, covariance = fits.models[BASE].gaussians()
+                F = np.ascontiguousarray(filled(y, centre[0], covariance[0]))
+            for one in fits.curves if name == CURVES else fits.trees:
+                mean[c][:, one.columns] = one.predict(F)
+                deviation[c][:, one.columns] = one.error
+    return columns.within(mean), deviation

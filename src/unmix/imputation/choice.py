@@ -1,0 +1,113 @@
+"""Which candidates fill cells best, by cells that were held out, and how sure their combination is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from unmix.engine.draws import generator
+from unmix.imputation.candidates import DENSITIES, MEAN, fit, guesses, possible
+from unmix.imputation.columns import Columns
+from unmix.imputation.stacking import Held, Spread, calibrated, gather, hidden, honest, joined, weigh
+from unmix.maths.arrays import Array
+
+CHOICE_ROWS = 1500  # of which candidates are chosen, at most
+LEAST = 0.02  # weight in some column, below which a candidate is left out
+COMBINATION = "combination"
+
+
+class Choice(NamedTuple):
+    """What held-out cells say."""
+
+    candidates: list[str]  # that have a weight
+    weights: Annotated[np.ndarray, Array("g c", low=0.0, high=1.0)]
+    spread: Spread
+    scores: dict[str, float]  # mean square error by candidate, in that of the column means
+    chosen: str
+    held: Held | None
+    guess: np.ndarray  # what the chosen puts into held-out cells
+
+
+def choose(
+    y: np.ndarray, columns: Columns, groups: Sequence[np.ndarray], seed: int, tell: Callable[..., None]
+) -> Choice:
+    """Hide cells, let every candidate fill them, and weigh the candidates."""
+    some = np.sort(generator(seed, "choice").permutation(len(y))[:CHOICE_ROWS])
+    y = y[some]
+    names, parts = possible(int((~np.isnan(y).all(axis=1)).sum()), len(groups)), []
+    masks = hidden(y, groups, seed) if len(names) > 1 else []
+    for f, mask in enumerate(masks):
+        rows = mask.any(axis=1)
+        if rows.any():
+            holed = y.copy()
+            for g, own in enumerate(groups):
+                holed[np.ix_(mask[:, g], own)] = np.nan
+            fits = fit(names, holed, columns, groups, seed + f, lambda what, f=f: tell(f"fold {f + 1}: {what}"))
+            guess = guesses(fits, names, holed[rows], columns)
+            parts.append(gather(y[rows], mask[rows], groups, f, guess))
+    if not parts:
+        return unlearnt(groups, columns)
+    held = joined(parts)
+    total = max(float((held.truth**2).sum()), 1e-300)
+    error = {name: float(((held.truth - held.mean[:, c]) ** 2).sum()) for c, name in enumerate(names)}
+    mixed = honest(held, len(groups))
+    scores = {COMBINATION: float(((held.truth - mixed) ** 2).sum()) / total}
+    scores |= {name: e / total for name, e in sorted(error.items(), key=lambda item: item[1])}
+    best = min(names, key=error.__getitem__)
+    chosen = COMBINATION if scores[COMBINATION] <= scores[best] else best
+    if chosen == COMBINATION:
+        weights = weigh(held, len(groups), np.ones(len(held.truth), bool))
+    else:
+        weights, mixed = (
+            np.tile(np.array(names) == best, (len(groups), 1)).astype(float),
+            held.mean[:, names.index(best)],
+        )
+    weights, keep = pruned(weights)
+    held = held._replace(mean=held.mean[:, keep], deviation=held.deviation[:, keep])
+    kept = [name for name, k in zip(names, keep, strict=True) if k]
+    return Choice(kept, weights, calibrated(held, weights, mixed), scores, chosen, held, mixed)
+
+
+def pruned(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights without candidates that hardly count, and which are left."""
+    keep = weights.max(axis=0) >= LEAST
+    weights = weights[:, keep]
+    return weights / weights.sum(axis=1, keepdims=True), keep
+
+
+def unlearnt(groups: Sequence[np.ndarray], columns: Columns) -> Choice:
+    """Too little was seen to tell columns from each other: the means."""
+    many = len(groups)
+    spread = Spread(np.ones(many), np.ones(many), np.ones(many))
+    return Choice([MEAN], np.ones((many, 1)), spread, {MEAN: 1.0}, MEAN, None, np.zeros(0))
+
+
+def best_density(scores: dict[str, float]) -> str:
+    """The density that fills held-out cells best; "" where there is none."""
+    known = [name for name in scores if name in DENSITIES]
+    return min(known, key=scores.__getitem__) if known else ""
+
+
+def reason(choice: Choice) -> str:
+    """Why so, in a sentence."""
+    if choice.held is None:
+        return "there are too few rows or columns to hold cells out: empty cells get the mean of their column"
+    alone = {k: v for k, v in choice.scores.items() if k != COMBINATION}
+    best = min(alone, key=alone.__getitem__)
+    cells = f"{len(choice.held.truth):,} held-out cells"
+    if choice.chosen != COMBINATION:
+        return f"{best!r} alone fills {cells} with {share(alone[best])} of the column means' squared error, no less together"
+    mean = choice.weights.mean(axis=0)
+    order = np.argsort(-mean)[:3]
+    parts = ", ".join(f"{choice.candidates[c]} {100 * mean[c]:.0f}%" for c in order)
+    return (
+        f"together they fill {cells} with {share(choice.scores[COMBINATION])} of the column means' squared error, the best "
+        f"alone, {best!r}, with {share(alone[best])}; most weight: {parts}"
+    )
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    return f"{100 * value:.1f}%"

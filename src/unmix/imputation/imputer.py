@@ -1,0 +1,467 @@
+"""Missing cells filled by a combination of models, weighed by how well they fill cells that were held out.
+
+    f = Σ_c w_c E_c[x | x_o]           w by held-out cells, for each column its own (`stacking.py`)
+    s: so that 90 % of held-out cells are within 1.645 s of f
+    draws = f + (m_b − m) + s (x_b − m_b) / s_b
+
+where m and s are the conditional mean and standard deviation by the density that fills held-out cells best, m_b and s_b
+the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly, and
+draws vary by what is not known of the parameters, too, as Rubin's rules ask.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from unmix.engine.callbacks import progress_line
+from unmix.engine.config import get_config
+from unmix.engine.described import conform
+from unmix.engine.draws import generator
+from unmix.imputation.candidates import (
+    BASE,
+    CURVES,
+    DENSITIES,
+    MEAN,
+    TREES,
+    Fits,
+    density_moments,
+    fit,
+    fit_density,
+    guesses,
+)
+from unmix.imputation.choice import best_density, choose, reason
+from unmix.imputation.columns import Columns
+from unmix.imputation.regressions import Curves, Trees
+from unmix.imputation.report import Report, how_well
+from unmix.imputation.stacking import Spread, combined
+from unmix.imputation.tables import WHOLE, Grid, Sheet, is_table
+from unmix.maths.arrays import Array
+from unmix.model import Model
+from unmix.model.files import Files
+from unmix.table.errors import TableError
+from unmix.table.recipe import Recipe
+from unmix.table.table import Table
+
+BOOTSTRAPS = 5  # densities that draws are made by
+FIT_ROWS = 20_000  # of which densities are made, at most
+
+
+class Imputer(Files, TransformerMixin, BaseEstimator):
+    """Fill the empty cells of any table, say how sure each filling is, and draw several.
+
+    Candidates (one Gaussian, mixtures of several, factors, both of the columns and of their normal scores, smooth
+    regressions, trees) fill cells that were held out; each column is then filled by the weighted mean of candidates
+    for which that error is least. Nothing has to be chosen.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=None
+        Seed of the cells that are held out, of the models and of the draws.
+
+    Attributes
+    ----------
+    chosen_ : str
+        "combination", or the one candidate that filled held-out cells better alone.
+    scores_ : dict of str to float
+        Mean squared error of held-out cells by candidate, that of the column means being 1; of the combination with
+        weights that do not know the cells.
+    reason_ : str
+        Why so, in a sentence.
+    candidates_ : list of str
+        The candidates that cells are filled by.
+    weights_ : ndarray of shape (columns, candidates)
+        How much each counts in each column that is filled.
+    names_ : list of str
+        Names of these columns.
+    errors_, baseline_ : ndarray of shape (columns,)
+        Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories and
+        of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
+    notes_ : list of str
+        What a person should know: columns that are left alone, levels that are unknown.
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where they have names.
+
+    Notes
+    -----
+    Arrays of floats are filled with floats. Tables (frames, files, `unmix.Table`) keep their columns and types: whole
+    numbers get whole numbers, categories a level that was seen; dates, identifiers and free text are left as they are,
+    and so are columns without any value (`notes_`). No observed cell is changed. No cell is filled beyond the range of
+    its column in `fit`.
+
+    What is promised holds where cells are missing at random or by what other columns show. Where a cell is missing
+    because of its own value, nobody can tell from the table.
+
+    References
+    ----------
+    Rubin (1987), Multiple Imputation for Nonresponse in Surveys.
+    Breiman (1996), Stacked regressions, Machine Learning 24.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unmix
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=200)
+    >>> X = np.column_stack([z, z**2 + 0.1 * rng.normal(size=200), rng.normal(size=200)])
+    >>> X[0] = [1.5, np.nan, 0.0]
+    >>> filled, std = unmix.Imputer(random_state=0).fit(X).impute(X, return_std=True)
+    >>> bool(abs(filled[0, 1] - 2.25) < 0.5), bool(std[0, 1] < 0.5), float(std[0, 0])
+    (True, True, 0.0)
+    """
+
+    chosen_: str
+    scores_: dict[str, float]
+    reason_: str
+    candidates_: list[str]
+    names_: list[str]
+    notes_: list[str]
+    weights_: Annotated[np.ndarray, Array("g c", low=0.0, high=1.0)]
+    errors_: Annotated[np.ndarray, Array("g", "x")]
+    baseline_: Annotated[np.ndarray, Array("g", "x")]
+    _columns_: Columns
+    _spread_: Spread
+    _models_: dict[str, Model]
+    _boots_: list[Model]
+    _density_: str
+    _curves_: list[Any]
+    _trees_: list[Any]
+    _alive_: Annotated[np.ndarray, Array("d", "b")]
+    _recipe_: Recipe | None
+    _constants_: dict[str, Any]
+
+    missing: ClassVar[bool] = True  # takes rows with cells that were not observed
+    exempt_checks: ClassVar[dict[str, str]] = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"random_state": ["random_state"]}
+
+    def __init__(self, *, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Imputer:
+        """Choose the models by held-out cells, and fit them.
+
+        Parameters
+        ----------
+        X : array, data frame, path or what else makes a `Table`
+            Rows with empty cells, or without: NaN in arrays, whatever stands for nothing in tables. Held in memory.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        given = self._learn(X)
+        groups = self._groups()
+        fixed = np.concatenate([np.full(use.width, bool(use.levels)) for use in self._uses()] or [[]]).astype(bool)
+        x = given.x[:, self._alive_] if isinstance(given, Grid) else given.x
+        self._columns_ = Columns.of(x, fixed if len(fixed) else np.zeros(x.shape[1], bool))
+        rows, seed = self._columns_.scaled(x), int(check_random_state(self.random_state).randint(2**31 - 1))
+        with progress_line(type(self).__name__, get_config()) as tell:
+            choice = choose(rows, self._columns_, groups, seed, tell)
+            self.chosen_, self.scores_ = choice.chosen, choice.scores
+            self.candidates_, self.weights_, self._spread_ = choice.candidates, choice.weights, choice.spread
+            self.reason_ = reason(choice)
+            self.errors_, self.baseline_ = how_well(choice, groups, self._columns_, self._uses())
+            some = np.sort(generator(seed, "rows").permutation(len(rows))[:FIT_ROWS])
+            rows, self._density_ = rows[some], best_density(choice.scores)
+            fits = fit([*self.candidates_, self._density_], rows, self._columns_, groups, seed, tell)
+            self._models_, self._curves_, self._trees_ = fits
+            self._boots_ = []
+            for b in range(BOOTSTRAPS if self._density_ else 0):
+                tell(f"draws, {self._density_} {b + 1} of {BOOTSTRAPS}")
+                w = generator(seed, "bootstrap", b).multinomial(len(rows), np.full(len(rows), 1 / len(rows)))
+                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w.astype(float)))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the table with its empty cells filled.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            With the same columns.
+
+        Returns
+        -------
+        X : array, frame or Arrow table
+            A copy, of the kind, columns and types of X; of files, streams and `Table` an Arrow table.
+        """
+        given = self._open(X)
+        return given.filled(self._means(given)[0])
+
+    def impute(self, X: Any, *, return_std: bool = False, n_draws: int | None = None, random_state: Any = None) -> Any:
+        """Return the table with its empty cells filled, how sure that is, or several fillings.
+
+        Parameters
+        ----------
+        X : as for `transform`
+            The table.
+        return_std : bool, default=False
+            Whether to return the standard deviations of cells, too; of a category √(p (1 − p)), p the probability of
+            the level that was put there. 90 % of held-out cells were within 1.645 of them.
+        n_draws : int, optional
+            As many fillings drawn at random instead, the cells of a row together, for Rubin's rules.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws; by default that of the imputer.
+
+        Returns
+        -------
+        X : as from `transform`
+            With `n_draws` a list of them, of an array an array of shape (n_draws, n, d).
+        std : the same with numbers
+            With `return_std`: 0 where a cell was observed.
+        """
+        given = self._open(X)
+        if n_draws is None:
+            mean, deviation = self._means(given)
+            out = given.filled(mean)
+            return (out, given.deviations(deviation)) if return_std else out
+        if return_std:
+            raise ValueError("return_std=True with n_draws: draws show their spread themselves; ask for one of the two")
+        if not isinstance(n_draws, Integral) or isinstance(n_draws, bool) or n_draws < 1:
+            raise ValueError(f"n_draws={n_draws!r}: give a whole number of at least 1")
+        state = self.random_state if random_state is None else random_state
+        seed = int(check_random_state(state).randint(2**31 - 1))
+        with progress_line(type(self).__name__, get_config()) as tell:
+            draws = [given.filled(d) for d in self._draws(given, n_draws, seed, tell)]
+        return np.stack(draws) if isinstance(given, Grid) else draws
+
+    def report(self) -> Report:
+        """Return which candidates fill which column and how well, to be printed.
+
+        Returns
+        -------
+        report : Report
+        """
+        check_is_fitted(self)
+        uses = self._uses()
+        kinds = [use.kind for use in uses] or ["number"] * len(self.names_)
+        return Report(self.chosen_, self.reason_, self.scores_, self.names_, kinds, self.errors_, self.baseline_,
+                      self.candidates_, self.weights_, self.notes_)  # fmt: skip
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns, which stay.
+
+        Parameters
+        ----------
+        input_features : ignored
+            For pipelines.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self)
+        if "feature_names_in_" in vars(self):
+            return np.asarray(self.feature_names_in_)
+        return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How the columns of a table became numbers, where it was fitted to one."""
+        return self.__dict__.get("_recipe_")
+
+    # ------------------------------------------------------------ cells
+
+    def _means(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
+        """What is put into every empty cell, and its deviation, in numbers; NaN where a column is left empty."""
+        y, rows = self._hollow(given)
+        mean, deviation, _ = self._guess(y)
+        shown = self._columns_.unscaled(mean), self._shown_deviations(mean, deviation)
+        return self._spaced(given, rows, shown[0]), self._spaced(given, rows, shown[1])
+
+    def _guess(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The combination's guess of cells, its spread, and which group each column belongs to."""
+        fits = Fits(self._models_, self._curves_, self._trees_)
+        each, spread = guesses(fits, self.candidates_, y, self._columns_)
+        mean, deviation, group = np.empty_like(y), np.empty_like(y), np.empty(y.shape[1], dtype=int)
+        for g, columns in enumerate(self._groups()):
+            group[columns] = g
+            for j in columns:
+                mean[:, j], sigma = combined(self.weights_[g], each[:, :, j].T, spread[:, :, j].T)
+                deviation[:, j] = self._spread_.of(sigma, np.full(len(y), g))
+        flat = self._columns_.low == self._columns_.high
+        return mean, np.where(flat, 0.0, deviation), group
+
+    def _shown_deviations(self, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """Deviations in numbers; for a category √(p (1 − p)) in its first column."""
+        out, at = deviation * self._columns_.scale, 0
+        for use in self._uses():
+            own = slice(at, at + use.width)
+            at += use.width
+            if use.levels:
+                p = shares(mean[:, own], use).max(axis=1)
+                out[:, own] = np.sqrt(p * (1 - p))[:, None]
+        return out
+
+    def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
+        """Fillings, one after the other."""
+        y, rows = self._hollow(given)
+        mean, deviation, _ = self._guess(y)
+        columns, name = self._columns_, self._density_
+        full = density_moments(name, self._models_[name], y, columns)[0] if name else mean
+        for t in range(n_draws):
+            tell(f"draw {t + 1} of {n_draws}")
+            rng = generator(seed, "draw", t)
+            z, shift = rng.standard_normal(y.shape), 0.0
+            if name:
+                model = self._boots_[t % len(self._boots_)]
+                own, s = density_moments(name, model, y, columns)
+                bent = DENSITIES[name].bent
+                u = model.impute(columns.bend(y) if bent else y, n_draws=1, random_state=int(rng.integers(2**31 - 1)))[
+                    0
+                ]
+                z = ((columns.straighten(u) if bent else u) - own) / np.where(s > 0, s, 1.0)
+                shift = own - full
+            drawn = columns.within(mean + shift + deviation * z)
+            yield self._spaced(given, rows, columns.unscaled(self._levels(drawn, mean + shift, z)))
+
+    def _levels(self, drawn: np.ndarray, mean: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Drawn rows in which each category is one of its levels: argmax log p + Gumbel(z), which has shares p."""
+        at = 0
+        for use in self._uses():
+            own = slice(at, at + use.width)
+            at += use.width
+            if use.levels and use.width > 1:
+                p, noise = shares(mean[:, own], use), ndtr(z[:, own]).clip(1e-12, 1 - 1e-12)
+                level = np.argmax(np.log(np.maximum(p, 1e-12)) - np.log(-np.log(noise)), axis=1)
+                chosen = level[:, None] == np.arange(use.width)
+                drawn[:, own] = (chosen - np.array(use.centers)) / use.scale
+            elif use.levels or use.kind == "boolean":
+                x = self._columns_.unscaled(mean)[:, own] * use.scale + use.centers[0]
+                one = ndtr(z[:, own]) > 1 - x
+                drawn[:, own] = self._columns_.scaled((one - use.centers[0]) / use.scale * np.ones_like(drawn))[:, own]
+        return drawn
+
+    def _hollow(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that have empty cells, in standard deviations, and which they are."""
+        x, missing = given.x, given.missing
+        if isinstance(given, Grid):
+            x, missing = x[:, self._alive_], missing[:, self._alive_]
+        rows = np.flatnonzero(missing.any(axis=1))
+        return self._columns_.scaled(x[rows]), rows
+
+    def _spaced(self, given: Grid | Sheet, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values of some rows and columns at their places among all."""
+        out = np.full(given.x.shape, np.nan)
+        columns = np.flatnonzero(self._alive_) if isinstance(given, Grid) else np.arange(given.x.shape[1])
+        out[np.ix_(rows, columns)] = values
+        return out
+
+    # ------------------------------------------------------------ columns
+
+    def _uses(self) -> tuple[Any, ...]:
+        """What is made of a table's columns; of an array nothing is."""
+        return () if self._recipe_ is None else self._recipe_.uses
+
+    def _groups(self) -> list[np.ndarray]:
+        """The columns of numbers that belong together: one, or the levels of a category."""
+        if self._recipe_ is None:
+            return [np.array([j]) for j in range(int(self._alive_.sum()))]
+        ends = np.cumsum([0, *(use.width for use in self._recipe_.uses)])
+        return [np.arange(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+
+    def _learn(self, X: Any) -> Grid | Sheet:
+        """Look at what is to be fitted."""
+        self._constants_, self._recipe_, self.notes_ = {}, None, []
+        if not is_table(X):
+            grid = Grid(X)
+            _check_feature_names(self, X, reset=True)
+            n, self.n_features_in_ = grid.x.shape
+            if n == 0:
+                raise ValueError(
+                    "Found array with 0 sample(s) while a minimum of 1 is required: give rows to learn from"
+                )
+            self._alive_ = ~grid.missing.all(axis=0)
+            self.names_ = [f"x{j}" for j in np.flatnonzero(self._alive_)]
+            if not self._alive_.any():
+                raise ValueError("X has no observed cell: there is nothing to learn from; give rows that hold values")
+            if not self._alive_.all():
+                self._note(f"columns {np.flatnonzero(~self._alive_).tolist()} hold no value and are left empty")
+            return grid
+        table = X if isinstance(X, Table) else Table(X)
+        known = table.suited("standardised")
+        self._recipe_, self.n_features_in_ = known.recipe, len(table.columns)
+        self._alive_, self.names_ = np.ones(len(table.columns), bool), list(known.recipe.columns)
+        self.feature_names_in_ = np.array([c.name for c in table.columns], dtype=object)
+        for c in table.columns:
+            if c.kind == "constant" and c.seen.missing and c.why != "you left it out":
+                self._constants_[c.name] = c.seen.first
+        self.notes_ += [note for note in table.notes if not note.startswith(("columns count alike", "categories:"))]
+        if self._constants_:
+            self.notes_.append(f"filled with the one value that they hold: {', '.join(map(repr, self._constants_))}")
+        return Sheet(X, known.recipe, self._constants_)
+
+    def _open(self, X: Any) -> Grid | Sheet:
+        """Look at what is to be filled."""
+        check_is_fitted(self)
+        if (self._recipe_ is not None) != is_table(X):
+            was, now = ("a table", "an array") if self._recipe_ is not None else ("an array", "a table")
+            raise TableError(f"Imputer was fitted to {was}, and X is {now}: give the kind that it knows")
+        if self._recipe_ is not None:
+            sheet = Sheet(X, self._recipe_, self._constants_)
+            if unknown := sheet.unknown():
+                self._note(
+                    f"levels of {', '.join(map(repr, unknown))} were not seen in fit: they stay, and tell nothing"
+                )
+            return sheet
+        grid = Grid(X)
+        _check_feature_names(self, X, reset=False)
+        if grid.x.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {grid.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input: pass the columns that it was fitted on"
+            )
+        return grid
+
+    def _note(self, text: str) -> None:
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    # ------------------------------------------------------------ files
+
+    def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
+        w, known = names["w"], {MEAN, CURVES, TREES, *DENSITIES}
+        self.__dict__.update({k: state[k] for k in ("_recipe_", "_alive_")})
+        groups = len(self._groups())
+        if sum(map(len, self._groups())) != w or len(state["names_"]) != groups or names["g"] != groups:
+            return "its columns are not those of its numbers"
+        if len(state["candidates_"]) != names["c"] or not set(state["candidates_"]) <= known:
+            return "its weights are not those of its candidates"
+        models = [*state["_models_"].values(), *state["_boots_"]]
+        needed = {c for c in state["candidates_"] if c in DENSITIES} | ({state["_density_"]} - {""})
+        for kind, own, name in ((Curves, state["_curves_"], CURVES), (Trees, state["_trees_"], TREES)):
+            if name in state["candidates_"]:
+                needed.add(BASE)
+                if len(own) != groups:
+                    return f"its {name} are not those of its columns"
+            for one in own:
+                conform(one, kind, {"w": w}, name)
+        if not needed <= set(state["_models_"]) or any(m.n_features_in_ != w for m in models):
+            return f"its models are not those of {w} columns"
+        if state["_density_"] not in ("", *DENSITIES) or bool(state["_density_"]) != bool(state["_boots_"]):
+            return "its draws are by no density"
+        return ""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def shares(y: np.ndarray, use: Any) -> np.ndarray:
+    """Probabilities of a category's levels, from its columns of numbers."""
+    p = y * use.scale + np.array(use.centers)
+    p = np.column_stack([1.0 - p, p]) if use.width == 1 else p
+    p = np.clip(p, 1e-6, None)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
