@@ -11,6 +11,7 @@ draws vary by what is not known of the parameters, too, as Rubin's rules ask.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
@@ -42,7 +43,7 @@ from unmix.imputation.columns import Columns
 from unmix.imputation.regressions import Curves, Trees
 from unmix.imputation.report import Report, how_well
 from unmix.imputation.stacking import Spread, combined
-from unmix.imputation.tables import WHOLE, Grid, Sheet, is_table
+from unmix.imputation.tables import Grid, Sheet, is_table
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files
@@ -370,7 +371,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         if self._recipe_ is None:
             return [np.array([j]) for j in range(int(self._alive_.sum()))]
         ends = np.cumsum([0, *(use.width for use in self._recipe_.uses)])
-        return [np.arange(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [np.arange(a, b) for a, b in itertools.pairwise(ends)]
 
     def _learn(self, X: Any) -> Grid | Sheet:
         """Look at what is to be fitted."""
