@@ -36,7 +36,7 @@ CONTRACT = {
 MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
-    "KernelPCA": set(),
+    "KernelPCA": {Reconstructs},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "RobustPCA": {Reconstructs, Components},
     "KMeans": {Groups, Geometry},

@@ -435,6 +435,9 @@ def test_more_that_is_refused():
         KernelPCA(2).fit(X).inverse_transform(X[:, :2])
     with pytest.raises(ValueError, match="no inverse_transform to sparse rows"):
         KernelPCA(2, fit_inverse_transform=True).fit(sp.csr_array(X))
+    sparse = KernelPCA(2, kernel="rbf", pre_image="fixed_point").fit(sp.csr_array(X))
+    with pytest.raises(ValueError, match="no inverse_transform to sparse rows"):
+        sparse.inverse_transform(sparse.transform(X))
     with pytest.raises(ValueError, match="cannot be made of"), unmix.config(memory_budget=5000):
         KernelPCA(15).fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
