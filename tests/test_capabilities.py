@@ -39,6 +39,7 @@ DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "ProbabilisticPCA": {Density, Samples, Imputes, Reconstructs, Components},
     "KernelPCA": set(),
+    "KernelPCA": {Reconstructs},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "GaussianImputer": {Density, Imputes},
     "RobustPCA": {Reconstructs, Components},

@@ -342,6 +342,18 @@ def test_a_spectrum_that_hardly_falls_is_left_to_lapack():
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_the_radial_kernel_against_its_definition(far):
+    x, y = rows(70, 3), rows(33, 3, seed=1)
+    wanted = np.exp(-0.7 * ((x[:, None] - y) ** 2).sum(axis=2))
+    kernel, shift = Kernel("rbf", 0.7), np.full(3, far)
+    tolerance = 1e-14 if far == 0 else 1e-8  # 1e6 + x has ten digits of x
+    np.testing.assert_allclose(kernel.between(x + far, y + far, shift), wanted, rtol=0, atol=tolerance)
+    K = kernel.matrix(x + far, shift)
+    np.testing.assert_allclose(K, kernel.between(x + far, x + far, shift), rtol=0, atol=1e-14)
+    assert (kernel.between(x, np.full((1, 3), 1e200), np.zeros(3)) < 1e-290).all()
+
+
 # ---------------------------------------------------------------- kernels that are none
 
 
@@ -435,6 +447,9 @@ def test_more_that_is_refused():
         KernelPCA(2).fit(X).inverse_transform(X[:, :2])
     with pytest.raises(ValueError, match="no inverse_transform to sparse rows"):
         KernelPCA(2, fit_inverse_transform=True).fit(sp.csr_array(X))
+    sparse = KernelPCA(2, kernel="rbf", pre_image="fixed_point").fit(sp.csr_array(X))
+    with pytest.raises(ValueError, match="no inverse_transform to sparse rows"):
+        sparse.inverse_transform(sparse.transform(X))
     with pytest.raises(ValueError, match="cannot be made of"), unmix.config(memory_budget=5000):
         KernelPCA(15).fit(X)
     with pytest.raises(ValueError, match="contains NaN"):

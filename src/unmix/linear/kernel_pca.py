@@ -34,16 +34,18 @@ from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.linear import _pre_image
 from unmix.linear._gram import Solver, Spectrum
-from unmix.linear._kernel_parts import Parts, project, rows_of, well_formed
+from unmix.linear._kernel_parts import Csr, Parts, project, rows_of, well_formed
 from unmix.linear._nystrom import Nystrom
 from unmix.maths.arrays import Array
 from unmix.maths.kernels import Kernel
 from unmix.model import Model
+from unmix.model.capabilities import Reconstructs
 from unmix.model.peer import Peer
 
 LANDMARKS = 1000  # where their number is not given
 MATRICES = 16  # bytes for each pair of rows: the matrix, and as much to work in
 SUMS = 512  # bytes for each pair of landmarks: the moments of their features, of the runs that are added up
+NOT_TO_SPARSE = "there is no inverse_transform to sparse rows: fit to dense ones ('.toarray()')"
 
 
 class Stats(NamedTuple):
@@ -61,7 +63,7 @@ class Row(NamedTuple):
     x: Any
 
 
-class KernelPCA(Model):
+class KernelPCA(Reconstructs, Model):
     """Curved directions of most variance: principal components in the space of a kernel.
 
     Parameters
@@ -247,8 +249,8 @@ class KernelPCA(Model):
                 )
         if self.pre_image == "fixed_point" and self.kernel != "rbf":
             raise ValueError(f"pre_image='fixed_point' is for kernel='rbf', not {self.kernel!r}: take 'ridge'")
-        if shape.sparse and (self.fit_inverse_transform or self.pre_image == "fixed_point"):
-            raise ValueError("there is no inverse_transform to sparse rows: use '.toarray()', or leave it out")
+        if shape.sparse and self.fit_inverse_transform:
+            raise ValueError(NOT_TO_SPARSE)
         if self.eigen_solver == "arpack" and not self._landmarks(shape) and (k is None or k >= n > 1):
             raise ValueError(
                 f"n_components={k} must be below n_samples={n} with eigen_solver='arpack': give fewer, or take 'dense'"
@@ -389,6 +391,8 @@ class KernelPCA(Model):
                 "inverse_transform was not learnt: set fit_inverse_transform=True and fit again, or, for kernel='rbf', "
                 "pre_image='fixed_point'"
             )
+        if isinstance(self.parts.rows, Csr):
+            raise ValueError(NOT_TO_SPARSE)
         if isinstance(X, np.ndarray) and X.dtype == np.float32:  # whose digits cancel in sums of large coefficients
             return super().inverse_transform(X.astype(np.float64)).astype(np.float32)
         return super().inverse_transform(X)
@@ -434,7 +438,7 @@ class KernelPCA(Model):
             low, high = sorted((z[:150], z[150:]), key=np.mean)
             assert low.max() < high.min(), "the first component does not tell the sources apart"
 
-        return cls(3, kernel="rbf", gamma=0.25, random_state=0), X, found
+        return cls(3, kernel="rbf", gamma=0.25, pre_image="fixed_point", random_state=0), X, found
 
 
 def places(U: Parts, b: Block, given: bool) -> np.ndarray:
