@@ -56,8 +56,8 @@ def doubts(z: np.ndarray, stability: np.ndarray) -> list[str]:
     out, alike = [], alike_gaussian(z)
     if alike:
         out.append(
-            f"the components {named(alike)} are no less Gaussian than those of Gaussian sources would seem: such cannot "
-            "be separated, and these may be any rotation of the true ones. Give more rows, or take "
+            f"the components {named(alike)} are no less Gaussian than those of Gaussian sources would seem: such "
+            "cannot be separated, and these may be any rotation of the true ones. Give more rows, or take "
             f"n_components={max(len(z) - len(alike), 1)} if they are noise"
         )
     weak = sorted(set(np.flatnonzero(stability < RELIABLE).tolist()) - set(alike))
