@@ -702,3 +702,49 @@ def test_weights_whose_sum_is_beyond_the_range_are_refused(model):
     estimator, X, _ = unmix.models()[model].example(np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"sample_weight reaches 1.0e\+307, and its sum is beyond float64: divide it"):
         estimator.fit(X, sample_weight=np.full(len(X), 1e307))
+
+
+# ---------------------------------------------------------------- steps that are confirmed or taken back
+
+
+class Leaper(Model):
+    """The mean, towards which `update` goes halfway; `leap` goes there at once, or `too_far` times as far."""
+
+    exempt = {"online": "a toy"}
+
+    def __init__(self, too_far=1.0, max_iter=50, tol=1e-9):
+        self.too_far, self.max_iter, self.tol = too_far, max_iter, tol
+
+    def start(self, before, data, rng):
+        return (np.zeros(data.x.shape[1]),)
+
+    def local(self, U, b):
+        gap = b.x - U[0]
+        return Local(None, gap.sum(axis=0), float((gap**2).sum()))
+
+    def update(self, U, stats):
+        return (U[0] + 0.5 * stats / self.shape.n,)
+
+    def leap(self, U, stats):
+        return (U[0] + self.too_far * stats / self.shape.n,)
+
+    def encode(self, U, b):
+        return b.x - U[0]
+
+    def publish(self, fit):
+        self.components_ = fit.U[0][None]
+
+
+def test_a_leap_is_kept_where_the_next_pass_confirms_it():
+    X = np.random.default_rng(0).standard_normal((200, 3)) + 5
+    fits = {far: Leaper(far).fit(X) for far in (1.0, 3.0)}
+    for model in fits.values():
+        np.testing.assert_allclose(model.components_[0], X.mean(axis=0), atol=1e-3)
+        kept = [s.objective for s in model.trace_ if s.accepted]
+        assert (np.diff(kept) <= 0).all()
+    assert fits[1.0].n_iter_ <= 4  # the last step is a plain one, by which it is judged
+    assert fits[1.0].result_ == fits[3.0].result_ == "converged"
+    assert all(s.accepted for s in fits[1.0].trace_[:2])
+    assert sum(not s.accepted for s in fits[3.0].trace_) > 3
+    with unmix.config(acceleration=False):
+        assert all(s.accepted for s in Leaper(3.0).fit(X).trace_)

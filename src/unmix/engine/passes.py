@@ -124,13 +124,11 @@ class Passes:
         if not tree.finite(plain, like=s.U):
             self._spoilt(s, first_bad(plain))
             return False
-        U = self._leap(s)
-        if (
-            s.accelerator is not None
-            and s.made_of is not None
-            and (plain_step or improvement > gain_of(stage.goal(s.U, first)))
-        ):
-            U = self._extrapolate(s, s.accelerator)
+        U = None
+        if plain_step or improvement > gain_of(stage.goal(s.U, first)):
+            U = self._leap(s)
+            if U is None and s.accelerator is not None and s.made_of is not None:
+                U = self._extrapolate(s, s.accelerator)
         s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, (plain, s.stats))
         return True
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 LEVEL, MORE = 1.6, 1.6
+RELIABLE = 0.9  # stability
+NAMED = 8  # components in a sentence
 MOST = 1e12
 
 
@@ -47,3 +49,26 @@ def alike_gaussian(z: np.ndarray) -> list[int]:
     within = np.flatnonzero(np.abs(z)[order] <= LEVEL * np.sqrt(m) + MORE)
     count = int(within[-1]) + 1 if len(within) else 0
     return sorted(int(i) for i in order[:count]) if count > 1 else []
+
+
+def doubts(z: np.ndarray, stability: np.ndarray) -> list[str]:
+    """What is to be said of components that cannot be relied on; z as for `alike_gaussian`."""
+    out, alike = [], alike_gaussian(z)
+    if alike:
+        out.append(
+            f"the components {named(alike)} are no less Gaussian than those of Gaussian sources would seem: such "
+            "cannot be separated, and these may be any rotation of the true ones. Give more rows, or take "
+            f"n_components={max(len(z) - len(alike), 1)} if they are noise"
+        )
+    weak = sorted(set(np.flatnonzero(stability < RELIABLE).tolist()) - set(alike))
+    if weak:
+        out.append(
+            f"the component(s) {named(weak)} are not reliable (stability_ below {RELIABLE}): other rows, or another "
+            "start, would give others. Give more rows, raise n_init, or ask for fewer components"
+        )
+    return out
+
+
+def named(which: list[int]) -> str:
+    """Numbers of components, not too many."""
+    return ", ".join(map(str, which[:NAMED])) + (", …" if len(which) > NAMED else "")

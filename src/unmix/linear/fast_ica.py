@@ -32,7 +32,7 @@ from unmix.linear._contrasts import Contrast, contrast
 from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
 from unmix.linear._held import ORIGIN_ROWS, Frame, Images, Sampled, Whitening
-from unmix.linear._reliable import agreement, alike_gaussian, interference
+from unmix.linear._reliable import agreement, doubts, interference
 from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, turned
 from unmix.maths.arrays import Array
 from unmix.maths.order import signs
@@ -46,7 +46,6 @@ SAMPLE = (1 << 11, 1 << 14)  # its least and its largest size
 SAMPLE_PER_PAIR = 16  # rows of it for each pair of components, if that is more
 CENTRED = 8.0  # standard deviations from zero up to which rows need not be centred before they are unmixed
 TILE = 1 << 15  # numbers of y that are looked at together: with their copies they stay in the second-level cache
-RELIABLE = 0.9  # stability
 
 
 class FastICA(Reconstructs, Components, Model):
@@ -352,6 +351,11 @@ class FastICA(Reconstructs, Components, Model):
         return float(np.sqrt(max(self.shape.rows, 1.0)))
 
     @property
+    def _counted(self) -> float:
+        """How many rows, or columns in their place, the contrasts are means over."""
+        return float(self.shape.d if self.architecture == "columns" else self.shape.rows)
+
+    @property
     def _scale(self) -> float:
         """By what sources of variance 1 are multiplied."""
         return 1.0 / self._root if self.whiten == "arbitrary-variance" else 1.0
@@ -379,8 +383,7 @@ class FastICA(Reconstructs, Components, Model):
         if self.whiten:
             self.mean_, self.whitening_ = U.mean, U.whitening / self._root
         self.contrast_ = U.measures[0]
-        rows = self.shape.d if self.architecture == "columns" else self.shape.rows
-        noise = interference(U.measures, rows, self.algorithm == "deflation")
+        noise = interference(U.measures, self._counted, self.algorithm == "deflation")
         self.stability_ = agreement(U.rotation, [self._rotation(V) for V in fit.rivals]) / (1.0 + noise)
         self.n_components_ = len(U.rotation)
 
@@ -403,20 +406,9 @@ class FastICA(Reconstructs, Components, Model):
             )
         if U.events.unconverged:
             out.append(f"{U.events.unconverged} component(s) turned on after max_iter={self.max_iter}: raise it")
-        rows = self.shape.d if self.architecture == "columns" else self.shape.rows
-        alike = alike_gaussian(U.measures[0] * np.sqrt(rows) / self._contrast.spread) if U.signs.any() else []
-        if len(alike) > 1:
-            out.append(
-                f"the components {named(alike)} are no less Gaussian than those of Gaussian sources would seem: such "
-                "cannot be separated, and these may be any rotation of the true ones. Give more rows, or take "
-                f"n_components={max(k - len(alike), 1)} if they are noise"
-            )
-        weak = sorted(set(np.flatnonzero(self.stability_ < RELIABLE)) - set(alike)) if U.signs.any() else []
-        if weak:
-            out.append(
-                f"the component(s) {named(weak)} are not reliable (stability_ below {RELIABLE}): other rows, or "
-                "another start, would give others. Give more rows, raise n_init, or ask for fewer components"
-            )
+        if U.signs.any():  # a pass has looked at them
+            z = U.measures[0] * np.sqrt(self._counted) / self._contrast.spread
+            out += doubts(z, self.stability_)
         return out
 
     # -- what a user may ask --
@@ -500,8 +492,3 @@ def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray, near: bool) -> np.nd
 def inverse(K: np.ndarray) -> np.ndarray:
     """The pseudo-inverse of a matrix whose rows are independent."""
     return np.asarray(np.linalg.solve(K @ K.T, K).T)
-
-
-def named(which: Any) -> str:
-    """Numbers of components, not too many."""
-    return ", ".join(map(str, which[:8])) + (", …" if len(which) > 8 else "")
