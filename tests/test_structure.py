@@ -23,8 +23,9 @@ MAY_IMPORT = {
     "validate": {"validate", "model", "engine", "maths", "kernels"},
     "selection": {"selection", "validate", "model", "engine", "maths"},
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
+    "imputation": {"imputation", "model", "table", "engine", "maths", "kernels", *FAMILIES},
     "explanation": {"explanation", "model", "table", "engine", "maths"},
-    "cli": {"cli", "explanation", "selection", "outlier", "validate", "table", "engine", "io", "model", *FAMILIES},
+    "cli": {"cli", "explanation", "selection", "outlier", "imputation", "validate", "table", "engine", "io", "model", *FAMILIES},
     "testing": {"testing", "model", "engine"},
 }
 
@@ -178,7 +179,7 @@ def guesses(tree):
 
 
 def test_capabilities_are_declared_never_guessed():
-    for folder in (*FAMILIES, "selection", "outlier", "validate", "explanation", "cli", "testing"):
+    for folder in (*FAMILIES, "selection", "outlier", "imputation", "validate", "explanation", "cli", "testing"):
         for path in (SOURCE / folder).rglob("*.py"):
             name = path.relative_to(SOURCE).as_posix()
             found = set(guesses(parsed(path)))

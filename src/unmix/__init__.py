@@ -36,6 +36,7 @@ _OTHERS = {
     "TableEncoder": "unmix.table",
     "TableError": "unmix.table",
     "triples": "unmix.engine.sources.triples",
+    "Imputer": "unmix.imputation.imputer",
     "OutlierDetector": "unmix.outlier.conformal",
     "Select": "unmix.selection.estimator",
     "Selection": "unmix.selection.result",
@@ -49,6 +50,7 @@ __all__ = [
     "BayesianGaussianMixture",
     "FactorAnalysis",
     "GaussianMixture",
+    "Imputer",
     "KMeans",
     "KMedoids",
     "KernelKMeans",
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
+    from unmix.imputation.imputer import Imputer
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.pca import PCA
     from unmix.linear.robust_pca import RobustPCA

@@ -98,13 +98,13 @@ def reason(choice: Choice) -> str:
     best = min(alone, key=alone.__getitem__)
     cells = f"{len(choice.held.truth):,} held-out cells"
     if choice.chosen != COMBINATION:
-        return f"{best!r} alone fills {cells} with {share(alone[best])} of the column means' squared error, no less together"
+        return f"{best!r} alone fills {cells} with {share(alone[best])} of the column means' squared error, all no less"
     mean = choice.weights.mean(axis=0)
     order = np.argsort(-mean)[:3]
     parts = ", ".join(f"{choice.candidates[c]} {100 * mean[c]:.0f}%" for c in order)
     return (
-        f"together they fill {cells} with {share(choice.scores[COMBINATION])} of the column means' squared error, the best "
-        f"alone, {best!r}, with {share(alone[best])}; most weight: {parts}"
+        f"together they fill {cells} with {share(choice.scores[COMBINATION])} of the column means' squared error, "
+        f"the best alone, {best!r}, with {share(alone[best])}; most weight: {parts}"
     )
 
 

@@ -5,13 +5,14 @@
     draws = f + (m_b − m) + s (x_b − m_b) / s_b
 
 where m and s are the conditional mean and standard deviation by the density that fills held-out cells best, m_b and s_b
-the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly, and
-draws vary by what is not known of the parameters, too, as Rubin's rules ask.
+the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly,
+and draws vary by what is not known of the parameters, too, as Rubin's rules ask.
 """
 
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
@@ -42,7 +43,7 @@ from unmix.imputation.columns import Columns
 from unmix.imputation.regressions import Curves, Trees
 from unmix.imputation.report import Report, how_well
 from unmix.imputation.stacking import Spread, combined
-from unmix.imputation.tables import WHOLE, Grid, Sheet, is_table
+from unmix.imputation.tables import Grid, Sheet, is_table
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files
@@ -82,8 +83,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     names_ : list of str
         Names of these columns.
     errors_, baseline_ : ndarray of shape (columns,)
-        Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories and
-        of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
+        Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories
+        and of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
     notes_ : list of str
         What a person should know: columns that are left alone, levels that are unknown.
     n_features_in_ : int
@@ -180,8 +181,10 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             self._boots_ = []
             for b in range(BOOTSTRAPS if self._density_ else 0):
                 tell(f"draws, {self._density_} {b + 1} of {BOOTSTRAPS}")
-                w = generator(seed, "bootstrap", b).multinomial(len(rows), np.full(len(rows), 1 / len(rows)))
-                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w.astype(float)))
+                w = generator(seed, "bootstrap", b).exponential(
+                    size=len(rows)
+                )  # Rubin's: no column loses all its cells
+                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w * (len(w) / w.sum())))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -315,7 +318,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             tell(f"draw {t + 1} of {n_draws}")
             rng = generator(seed, "draw", t)
             z, shift = rng.standard_normal(y.shape), 0.0
-            if name:
+            if name and len(y):
                 model = self._boots_[t % len(self._boots_)]
                 own, s = density_moments(name, model, y, columns)
                 bent = DENSITIES[name].bent
@@ -370,7 +373,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         if self._recipe_ is None:
             return [np.array([j]) for j in range(int(self._alive_.sum()))]
         ends = np.cumsum([0, *(use.width for use in self._recipe_.uses)])
-        return [np.arange(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [np.arange(a, b) for a, b in pairwise(ends)]
 
     def _learn(self, X: Any) -> Grid | Sheet:
         """Look at what is to be fitted."""
@@ -420,8 +423,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         _check_feature_names(self, X, reset=False)
         if grid.x.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {grid.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input: pass the columns that it was fitted on"
+                f"X has {grid.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: pass the columns that it was fitted on"
             )
         return grid
 

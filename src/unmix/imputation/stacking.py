@@ -14,12 +14,13 @@ with γ of 0, ½ or 1 by likelihood, and b such that 90 % of held-out cells are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
 from unmix.engine.draws import generator
+from unmix.maths.arrays import POSITIVE, Array
 
 POOL = 30.0  # cells of the others that count beside a column's own, τ
 POOL_SPREAD = 20.0  # the same, of spreads
@@ -44,9 +45,9 @@ class Held(NamedTuple):
 class Spread(NamedTuple):
     """What makes of the deviations by candidates those of cells, by group."""
 
-    power: np.ndarray
-    typical: np.ndarray
-    factor: np.ndarray
+    power: Annotated[np.ndarray, Array("g", low=0.0, high=1.0)]
+    typical: Annotated[np.ndarray, Array("g", low=POSITIVE)]
+    factor: Annotated[np.ndarray, Array("g", low=POSITIVE)]
 
     def of(self, sigma: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Standard deviations of cells."""
@@ -136,7 +137,7 @@ def calibrated(held: Held, weights: np.ndarray, guess: np.ndarray) -> Spread:
     for g in range(n_groups):
         own = held.group == g
         if own.any():
-            typical[g] = np.median(sigma[own])
+            typical[g] = max(np.median(sigma[own]), 1e-9)
             power[g] = max(POWERS, key=lambda p, own=own, g=g: _likelihood(error[own], sigma[own], typical[g], p))
     plain = Spread(power, typical, np.ones(n_groups))
     ratio = error / np.maximum(plain.of(sigma, held.group), 1e-12)

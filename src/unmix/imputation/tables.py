@@ -26,7 +26,7 @@ WHOLE = ("integer", "count", "boolean")
 
 def is_table(X: Any) -> bool:
     """Whether X has columns of kinds, rather than being an array."""
-    records = isinstance(X, dict) or (isinstance(X, list) and bool(X) and isinstance(X[0], dict))
+    records = type(X) is dict or (isinstance(X, list) and bool(X) and isinstance(X[0], dict))
     return records or isinstance(X, (Table, str, os.PathLike)) or is_frame(X)
 
 
