@@ -208,18 +208,25 @@ class Kept:
 
     def __init__(self, half: str) -> None:
         self.path = Path(tempfile.gettempdir()) / f"unmix-imputation-{half}-{sklearn.__version__}.json"
-        self.known = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.known: dict[str, float] = {}
 
     def error(self, rival: str, case: str, X: np.ndarray, out: np.ndarray, seed: int) -> float:
         """The error of a rival in a case."""
         key = f"{rival}, {case}"
         if key not in self.known:
+            self._read()
+        if key not in self.known:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 filled = RIVALS[rival](np.where(out, np.nan, X), seed)
+            self._read()  # another process may have gone on
             self.known[key] = rmse(X, filled, out)
             self.path.write_text(json.dumps(self.known))
         return float(self.known[key])
+
+    def _read(self) -> None:
+        if self.path.exists():
+            self.known = json.loads(self.path.read_text())
 
 
 # ---------------------------------------------------------------- ours

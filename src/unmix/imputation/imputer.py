@@ -164,9 +164,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         self._validate_params()
         given = self._learn(X)
         groups = self._groups()
-        fixed = np.concatenate([np.full(use.width, bool(use.levels)) for use in self._uses()] or [[]]).astype(bool)
         x = given.x[:, self._alive_] if isinstance(given, Grid) else given.x
-        self._columns_ = Columns.of(x, fixed if len(fixed) else np.zeros(x.shape[1], bool))
+        fixed = [bool(use.levels) for use in self._uses() for _ in range(use.width)] or [False] * x.shape[1]
+        self._columns_ = Columns.of(x, np.array(fixed))
         rows, seed = self._columns_.scaled(x), int(check_random_state(self.random_state).randint(2**31 - 1))
         with progress_line(type(self).__name__, get_config()) as tell:
             choice = choose(rows, self._columns_, groups, seed, tell)
@@ -386,7 +386,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
                 raise ValueError(
                     "Found array with 0 sample(s) while a minimum of 1 is required: give rows to learn from"
                 )
-            self._alive_ = ~grid.missing.all(axis=0)
+            self._alive_ = np.asarray(~grid.missing.all(axis=0))
             self.names_ = [f"x{j}" for j in np.flatnonzero(self._alive_)]
             if not self._alive_.any():
                 raise ValueError("X has no observed cell: there is nothing to learn from; give rows that hold values")

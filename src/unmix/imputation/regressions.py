@@ -3,7 +3,7 @@
 Both tell how far the column is from what the Gaussian expects, x_m − F_m, of the filled row F:
 
     curves    Σ_l a_l F_l + Σ_r c_r exp(−½ ‖s ∘ (F − F_r)‖² / h²)         ridge; h and the ridge by leave-one-out
-    trees     the mean over trees of the mean of the leaf that F falls in       extremely randomised (Geurts et al. 2006)
+    trees     the mean over trees of the mean of the leaf that F falls in      extremely randomised (Geurts et al. 2006)
 
 s stretches the columns that go with m. Trees are scikit-learn's, kept as arrays.
 """

@@ -138,7 +138,8 @@ def calibrated(held: Held, weights: np.ndarray, guess: np.ndarray) -> Spread:
         own = held.group == g
         if own.any():
             typical[g] = max(np.median(sigma[own]), 1e-9)
-            power[g] = max(POWERS, key=lambda p, own=own, g=g: _likelihood(error[own], sigma[own], typical[g], p))
+            likely = [_likelihood(error[own], sigma[own], float(typical[g]), p) for p in POWERS]
+            power[g] = POWERS[int(np.argmax(likely))]
     plain = Spread(power, typical, np.ones(n_groups))
     ratio = error / np.maximum(plain.of(sigma, held.group), 1e-12)
     every = _bound(ratio)

@@ -99,7 +99,7 @@ class Sheet:
             if len(rows):
                 put[use.name] = rows, native(use, decoded[use.name][rows], self.raw.schema.field(use.name).type)
         for name, value in self.constants.items():
-            rows = np.flatnonzero(self.empty(name)) if name in self.raw.names else []
+            rows = np.flatnonzero(self.empty(name)) if name in self.raw.names else np.zeros(0, dtype=int)
             if len(rows):
                 put[name] = (
                     rows,
