@@ -14,6 +14,7 @@ from unmix.imputation.stacking import Held, Spread, calibrated, gather, hidden, 
 from unmix.maths.arrays import Array
 
 CHOICE_ROWS = 1500  # of which candidates are chosen, at most
+ALONE = 1.02  # times less error must one candidate alone have, chosen without the cells, to be taken
 LEAST = 0.02  # weight in some column, below which a candidate is left out
 COMBINATION = "combination"
 
@@ -56,7 +57,7 @@ def choose(
     scores = {COMBINATION: float(((held.truth - mixed) ** 2).sum()) / total}
     scores |= {name: e / total for name, e in sorted(error.items(), key=lambda item: item[1])}
     best = min(names, key=error.__getitem__)
-    chosen = COMBINATION if scores[COMBINATION] <= scores[best] else best
+    chosen = COMBINATION if scores[COMBINATION] <= ALONE * picked(held) / total else best
     if chosen == COMBINATION:
         weights = weigh(held, len(groups), np.ones(len(held.truth), bool))
     else:
@@ -68,6 +69,13 @@ def choose(
     held = held._replace(mean=held.mean[:, keep], deviation=held.deviation[:, keep])
     kept = [name for name, k in zip(names, keep, strict=True) if k]
     return Choice(kept, weights, calibrated(held, weights, mixed), scores, chosen, held, mixed)
+
+
+def picked(held: Held) -> float:
+    """Squared error of the candidate that is best in the other folds."""
+    square, folds = (held.truth[:, None] - held.mean) ** 2, np.unique(held.fold)
+    by = np.array([square[held.fold == f].sum(axis=0) for f in folds])
+    return float(sum(own[np.argmin(by.sum(axis=0) - own)] for own in by))
 
 
 def pruned(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +106,7 @@ def reason(choice: Choice) -> str:
     best = min(alone, key=alone.__getitem__)
     cells = f"{len(choice.held.truth):,} held-out cells"
     if choice.chosen != COMBINATION:
-        return f"{best!r} alone fills {cells} with {share(alone[best])} of the column means' squared error, all no less"
+        return f"{best!r} alone fills {cells} best, with {share(alone[best])} of the column means' squared error"
     mean = choice.weights.mean(axis=0)
     order = np.argsort(-mean)[:3]
     parts = ", ".join(f"{choice.candidates[c]} {100 * mean[c]:.0f}%" for c in order)
