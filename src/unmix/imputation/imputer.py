@@ -17,21 +17,14 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.described import conform
 from unmix.engine.draws import generator
 from unmix.imputation.candidates import (
-    BASE,
-    CURVES,
-    DENSITIES,
-    MEAN,
-    TREES,
     Fits,
     density_moments,
     fit,
@@ -40,8 +33,9 @@ from unmix.imputation.candidates import (
 )
 from unmix.imputation.choice import best_density, choose, reason
 from unmix.imputation.columns import Columns
-from unmix.imputation.regressions import Curves, Trees
+from unmix.imputation.draws import deviates, shown_deviations, with_levels
 from unmix.imputation.report import Report, how_well
+from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
 from unmix.imputation.tables import Grid, Sheet, is_table
 from unmix.maths.arrays import Array
@@ -281,7 +275,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         """What is put into every empty cell, and its deviation, in numbers; NaN where a column is left empty."""
         y, rows = self._hollow(given)
         mean, deviation, _ = self._guess(y)
-        shown = self._columns_.unscaled(mean), self._shown_deviations(mean, deviation)
+        shown = self._columns_.unscaled(mean), shown_deviations(mean, deviation, self._columns_, self._uses())
         return self._spaced(given, rows, shown[0]), self._spaced(given, rows, shown[1])
 
     def _guess(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -297,17 +291,6 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         flat = self._columns_.low == self._columns_.high
         return mean, np.where(flat, 0.0, deviation), group
 
-    def _shown_deviations(self, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """Deviations in numbers; for a category √(p (1 − p)) in its first column."""
-        out, at = deviation * self._columns_.scale, 0
-        for use in self._uses():
-            own = slice(at, at + use.width)
-            at += use.width
-            if use.levels:
-                p = shares(mean[:, own], use).max(axis=1)
-                out[:, own] = np.sqrt(p * (1 - p))[:, None]
-        return out
-
     def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
         """Fillings, one after the other."""
         y, rows = self._hollow(given)
@@ -317,35 +300,13 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         for t in range(n_draws):
             tell(f"draw {t + 1} of {n_draws}")
             rng = generator(seed, "draw", t)
-            z, shift = rng.standard_normal(y.shape), 0.0
+            shift, z = np.zeros_like(mean), rng.standard_normal(y.shape)
             if name and len(y):
-                model = self._boots_[t % len(self._boots_)]
-                own, s = density_moments(name, model, y, columns)
-                bent = DENSITIES[name].bent
-                u = model.impute(columns.bend(y) if bent else y, n_draws=1, random_state=int(rng.integers(2**31 - 1)))[
-                    0
-                ]
-                z = ((columns.straighten(u) if bent else u) - own) / np.where(s > 0, s, 1.0)
+                own, z = deviates(name, self._boots_[t % len(self._boots_)], y, columns, rng)
                 shift = own - full
             drawn = columns.within(mean + shift + deviation * z)
-            yield self._spaced(given, rows, columns.unscaled(self._levels(drawn, mean + shift, z)))
-
-    def _levels(self, drawn: np.ndarray, mean: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Drawn rows in which each category is one of its levels: argmax log p + Gumbel(z), which has shares p."""
-        at = 0
-        for use in self._uses():
-            own = slice(at, at + use.width)
-            at += use.width
-            if use.levels and use.width > 1:
-                p, noise = shares(mean[:, own], use), ndtr(z[:, own]).clip(1e-12, 1 - 1e-12)
-                level = np.argmax(np.log(np.maximum(p, 1e-12)) - np.log(-np.log(noise)), axis=1)
-                chosen = level[:, None] == np.arange(use.width)
-                drawn[:, own] = (chosen - np.array(use.centers)) / use.scale
-            elif use.levels or use.kind == "boolean":
-                x = self._columns_.unscaled(mean)[:, own] * use.scale + use.centers[0]
-                one = ndtr(z[:, own]) > 1 - x
-                drawn[:, own] = self._columns_.scaled((one - use.centers[0]) / use.scale * np.ones_like(drawn))[:, own]
-        return drawn
+            drawn = with_levels(drawn, mean + shift, z, columns, self._uses())
+            yield self._spaced(given, rows, columns.unscaled(drawn))
 
     def _hollow(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
         """The rows that have empty cells, in standard deviations, and which they are."""
@@ -434,37 +395,10 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------ files
 
     def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
-        w, known = names["w"], {MEAN, CURVES, TREES, *DENSITIES}
         self.__dict__.update({k: state[k] for k in ("_recipe_", "_alive_")})
-        groups = len(self._groups())
-        if sum(map(len, self._groups())) != w or len(state["names_"]) != groups or names["g"] != groups:
-            return "its columns are not those of its numbers"
-        if len(state["candidates_"]) != names["c"] or not set(state["candidates_"]) <= known:
-            return "its weights are not those of its candidates"
-        models = [*state["_models_"].values(), *state["_boots_"]]
-        needed = {c for c in state["candidates_"] if c in DENSITIES} | ({state["_density_"]} - {""})
-        for kind, own, name in ((Curves, state["_curves_"], CURVES), (Trees, state["_trees_"], TREES)):
-            if name in state["candidates_"]:
-                needed.add(BASE)
-                if len(own) != groups:
-                    return f"its {name} are not those of its columns"
-            for one in own:
-                conform(one, kind, {"w": w}, name)
-        if not needed <= set(state["_models_"]) or any(m.n_features_in_ != w for m in models):
-            return f"its models are not those of {w} columns"
-        if state["_density_"] not in ("", *DENSITIES) or bool(state["_density_"]) != bool(state["_boots_"]):
-            return "its draws are by no density"
-        return ""
+        return contradiction(state, names, self._groups())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def shares(y: np.ndarray, use: Any) -> np.ndarray:
-    """Probabilities of a category's levels, from its columns of numbers."""
-    p = y * use.scale + np.array(use.centers)
-    p = np.column_stack([1.0 - p, p]) if use.width == 1 else p
-    p = np.clip(p, 1e-6, None)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))

@@ -150,7 +150,8 @@ class Sheet:
             return out
         columns = {name: placed(self._column(name), *cells) for name, cells in put.items()}
         if home == "polars":
-            frame = self.native.collect() if hasattr(self.native, "collect") else self.native
+            lazy = type(self.native).__name__ == "LazyFrame"
+            frame = self.native.collect() if lazy else self.native
             new = [framed(column).alias(name).cast(frame.schema[name]) for name, column in columns.items()]
             return frame.with_columns(new)
         table = self.raw.slice(0, self.raw.n)
