@@ -152,6 +152,29 @@ def outliers(ns):
     return fig
 
 
+# ---------------------------------------------------------------- Holes in your table
+
+
+def holes(ns):
+    frame, filled, std, truth = ns["frame"], ns["filled"], ns["std"], ns["truth"]
+    fig, (a, b) = figure(9, 3.4, 1, 2, sharex=True, sharey=True)
+    gone = (frame["income"].isna() & frame["age"].notna()).to_numpy()
+    age = frame["age"][gone]
+    for ax in (a, b):
+        ax.scatter(frame["age"], frame["income"], s=6, lw=0, color="#bbbbbb")
+        ax.set(xlabel="age")
+    a.errorbar(age, filled["income"][gone], 1.645 * std["income"][gone], fmt="o", ms=4, lw=0.8, color=COLOURS[0])
+    a.plot(age, truth["income"][gone], "x", ms=5, color=COLOURS[1])
+    seen = frame[["age", "income"]].dropna()
+    line = np.polyfit(seen["age"], seen["income"], 1)
+    a.plot([20, 70], np.polyval(line, [20, 70]), "--", lw=1, color="#777777")
+    a.set(ylabel="income", title="conditional means, and 90 %")
+    for d, colour in zip(ns["draws"][:3], COLOURS[2:5], strict=True):
+        b.plot(age, d["income"][gone], "o", ms=3.5, color=colour)
+    b.set(title="three draws")
+    return fig
+
+
 # ---------------------------------------------------------------- Which clustering?
 
 
@@ -372,6 +395,7 @@ PAGES = {
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
     "which_linear_model": (linear,),
+    "holes": (holes,),
 }
 
 

@@ -19,7 +19,7 @@ import unmix
 from unmix.cli.main import main
 
 MAIN = [sys.executable, "-c", "from unmix.cli.main import main; main(prog_name='unmix')"]
-COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "fit", "apply", "models", "completion")
+COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "impute", "fit", "apply", "models", "completion")
 FORMATS = ("csv", "tsv", "parquet", "feather", "jsonl", "xlsx")
 
 

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(p.stem for p in DOCS.glob("*.md"))
 MODULES = ["unmix", *sorted(m.name for m in pkgutil.walk_packages(unmix.__path__, "unmix."))]
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-QUESTIONS = ("how_many", "how_sure", "outliers", "clustering", "which_linear_model", "ica")
+QUESTIONS = ("how_many", "how_sure", "outliers", "clustering", "which_linear_model", "ica", "holes")
 
 
 def from_docs(name):

@@ -42,6 +42,7 @@ _OTHERS = {
     "TableEncoder": "unmix.table",
     "TableError": "unmix.table",
     "triples": "unmix.engine.sources.triples",
+    "Imputer": "unmix.imputation.imputer",
     "OutlierDetector": "unmix.outlier.conformal",
     "Select": "unmix.selection.estimator",
     "Selection": "unmix.selection.result",
@@ -59,6 +60,7 @@ __all__ = [
     "FastICA",
     "GaussianImputer",
     "GaussianMixture",
+    "Imputer",
     "KMeans",
     "KMedoids",
     "KernelKMeans",
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
     from unmix.imputation.pool import pool
+    from unmix.imputation.imputer import Imputer
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.fast_ica import FastICA
     from unmix.linear.gaussian_imputer import GaussianImputer

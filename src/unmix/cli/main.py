@@ -18,7 +18,7 @@ import click
 
 import unmix
 
-COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "fit", "apply", "models", "completion")
+COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "impute", "fit", "apply", "models", "completion")
 ALIASES = {"transform": "apply"}  # as it was called before
 STOPPED = 130  # as shells say it of Ctrl-C
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError, NotImplementedError, OverflowError)
@@ -32,6 +32,7 @@ To begin, on any table – text, dates, categories and empty cells may be in it:
   unmix cluster table.csv --out groups.csv   find them; each row with its group
   unmix reduce table.csv --out scores.csv    few components instead of many columns
   unmix outliers table.csv --out odd.csv     rows that do not belong
+  unmix impute table.csv --out filled.csv    empty cells filled, and how sure that is
   unmix models                               all models, for unmix fit and --model
 
 No file is ever overwritten unless you say --force, and the table that is read never.

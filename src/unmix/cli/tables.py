@@ -122,6 +122,17 @@ def write_beside(
     return write_tables(path, tables, replace=force), new
 
 
+def write_table(path: str, table: Any, source: Source | None, force: bool) -> int:
+    """Write a table in place of the one that was read, its times as short as there; return how many rows."""
+    typed = source is None or Path(path).suffix.lower() in TYPED
+    table = table if typed else _in_short(table, _times(source))
+    if path == "-":
+        import sys
+
+        return write_tables(sys.stdout.buffer, [table])
+    return write_tables(path, [table], replace=force)
+
+
 def old_names(source: Source) -> list[str]:
     """The columns that are written beside results: all of a table, none of a sparse matrix."""
     if isinstance(source, Table):
@@ -157,7 +168,7 @@ def _beside(source: Source, names: list[str], blocks: Iterable[list[Any]]) -> It
             at, held, count = at + count, [[] for _ in names], 0
 
 
-def _times(source: Source) -> dict[str, Any]:
+def _times(source: Source | None) -> dict[str, Any]:
     """The shortest type for each column of times, in text: dates where all are at midnight, then whole seconds."""
     import pyarrow as pa
 

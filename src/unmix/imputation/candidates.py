@@ -17,48 +17,36 @@ from unmix.engine.draws import generator
 from unmix.imputation.columns import Columns
 from unmix.imputation.others import filled, without_each
 from unmix.imputation.regressions import Curves, Trees, curves, trees
-from unmix.linear.factor_analysis import FactorAnalysis
 from unmix.mixture.gaussian import GaussianMixture
 
-MEAN, BASE, CURVES, TREES = "column mean", "one Gaussian", "curves", "trees"
+MEAN, BASE, SHRUNK, CURVES, TREES = "column mean", "one Gaussian", "one Gaussian, shrunk", "curves", "trees"
 FEWEST = 8  # rows, below which the column means are all that can be told
 REGRESSION_ROWS = 2000  # of which regressions are made, at most
 ROWS_PER_COMPONENT = 15  # at least
+FEW_ROWS = 20  # for each column: where there are fewer, a larger ridge may be right
 STEPS = 60  # of a fit, at most: guesses do not need the last digit
 
 
 class Density(NamedTuple):
-    """A density, of columns as they are or of their normal scores."""
+    """A density, of columns as they are or of their normal scores; variances, which are about 1, get the ridge."""
 
-    make: Callable[[int], Any]  # of a number of columns
+    ridge: float
     bent: bool = False
     components: int = 1
 
 
-def one_gaussian(ridge: float) -> Any:
-    """One Gaussian; variances of 1 get this much."""
-    return GaussianMixture(1, reg_covar=ridge, max_iter=STEPS)
-
-
-def several(k: int) -> Any:
-    """A mixture of Gaussians."""
-    return GaussianMixture(k, reg_covar=0.05, max_iter=STEPS)
-
-
-def factors(d: int) -> Any:
-    """Fewer factors than columns."""
-    return FactorAnalysis(max(1, d // 4), max_iter=STEPS)
+def made(density: Density, seed: int) -> Any:
+    """The model of a density, not fitted."""
+    return GaussianMixture(density.components, reg_covar=density.ridge, max_iter=STEPS, random_state=seed)
 
 
 DENSITIES: dict[str, Density] = {
-    BASE: Density(lambda d: one_gaussian(0.01)),
-    "one Gaussian, shrunk": Density(lambda d: one_gaussian(0.2)),
-    "one Gaussian of normal scores": Density(lambda d: one_gaussian(0.02), bent=True),
-    "factors": Density(factors),
-    "2 Gaussians": Density(lambda d: several(2), components=2),
-    "4 Gaussians": Density(lambda d: several(4), components=4),
-    "8 Gaussians": Density(lambda d: several(8), components=8),
-    "3 Gaussians of normal scores": Density(lambda d: several(3), bent=True, components=3),
+    BASE: Density(0.01),
+    SHRUNK: Density(0.2),
+    "one Gaussian of normal scores": Density(0.02, bent=True),
+    "4 Gaussians": Density(0.05, components=4),
+    "8 Gaussians": Density(0.05, components=8),
+    "3 Gaussians of normal scores": Density(0.05, bent=True, components=3),
 }
 
 
@@ -75,18 +63,16 @@ def possible(n: int, d: int) -> list[str]:
     if n < FEWEST or d < 2:
         return [MEAN]
     names = [k for k, v in DENSITIES.items() if n >= ROWS_PER_COMPONENT * v.components or v.components == 1]
-    names = [name for name in names if d >= 3 or name != "factors"]
-    return [MEAN, *names, CURVES, TREES]
+    return [MEAN, *(name for name in names if name != SHRUNK or n < FEW_ROWS * d), CURVES, TREES]
 
 
 def fit_density(name: str, y: np.ndarray, columns: Columns, seed: int, w: np.ndarray | None = None) -> Any:
     """A density of the rows that show something."""
     some = ~np.isnan(y).all(axis=1)
     u = columns.bend(y[some]) if DENSITIES[name].bent else y[some]
-    model = DENSITIES[name].make(y.shape[1]).set_params(random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(u, sample_weight=None if w is None else w[some])
+        return made(DENSITIES[name], seed).fit(u, sample_weight=None if w is None else w[some])
 
 
 def fit(
@@ -119,12 +105,14 @@ def fit(
             smooth.append(curves(np.ascontiguousarray(F[seen]), target, own, rng))
         if TREES in names:
             tell(f"{TREES}, column {g + 1} of {len(groups)}")
-            forests.append(trees(F[seen], target, own, int(rng.integers(2**31 - 1))))
+            forests.append(trees(F[seen], target, own, rng))
     return Fits(models, smooth, forests)
 
 
 def density_moments(name: str, model: Any, y: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     """Conditional means and deviations of cells in standard deviations, by a density."""
+    if not len(y):
+        return y, y
     if not DENSITIES[name].bent:
         mean, deviation = model.impute(y, return_std=True)
         return mean, deviation

@@ -10,10 +10,11 @@ import numpy as np
 from unmix.engine.draws import generator
 from unmix.imputation.candidates import DENSITIES, MEAN, fit, guesses, possible
 from unmix.imputation.columns import Columns
-from unmix.imputation.stacking import Held, Spread, calibrated, gather, hidden, honest, joined, weigh
+from unmix.imputation.stacking import Held, Spread, calibrated, gather, hidden, honest, joined, odds, weigh
 from unmix.maths.arrays import Array
 
 CHOICE_ROWS = 1500  # of which candidates are chosen, at most
+ALONE = 1.02  # times less error must one candidate alone have, chosen without the cells, to be taken
 LEAST = 0.02  # weight in some column, below which a candidate is left out
 COMBINATION = "combination"
 
@@ -37,7 +38,7 @@ def choose(
     some = np.sort(generator(seed, "choice").permutation(len(y))[:CHOICE_ROWS])
     y = y[some]
     names, parts = possible(int((~np.isnan(y).all(axis=1)).sum()), len(groups)), []
-    masks = hidden(y, groups, seed) if len(names) > 1 else []
+    masks, likely = (hidden(y, groups, seed), odds(y, groups)) if len(names) > 1 else ([], np.ones((0, 0)))
     for f, mask in enumerate(masks):
         rows = mask.any(axis=1)
         if rows.any():
@@ -46,17 +47,17 @@ def choose(
                 holed[np.ix_(mask[:, g], own)] = np.nan
             fits = fit(names, holed, columns, groups, seed + f, lambda what, f=f: tell(f"fold {f + 1}: {what}"))
             guess = guesses(fits, names, holed[rows], columns)
-            parts.append(gather(y[rows], mask[rows], groups, f, guess))
+            parts.append(gather(y[rows], mask[rows], groups, f, likely[rows], guess))
     if not parts:
         return unlearnt(groups, columns)
     held = joined(parts)
-    total = max(float((held.truth**2).sum()), 1e-300)
-    error = {name: float(((held.truth - held.mean[:, c]) ** 2).sum()) for c, name in enumerate(names)}
+    total = max(squares(held, np.zeros(1)), 1e-300)
+    error = {name: squares(held, held.mean[:, c]) for c, name in enumerate(names)}
     mixed = honest(held, len(groups))
-    scores = {COMBINATION: float(((held.truth - mixed) ** 2).sum()) / total}
+    scores = {COMBINATION: squares(held, mixed) / total}
     scores |= {name: e / total for name, e in sorted(error.items(), key=lambda item: item[1])}
     best = min(names, key=error.__getitem__)
-    chosen = COMBINATION if scores[COMBINATION] <= scores[best] else best
+    chosen = COMBINATION if scores[COMBINATION] <= ALONE * picked(held) / total else best
     if chosen == COMBINATION:
         weights = weigh(held, len(groups), np.ones(len(held.truth), bool))
     else:
@@ -68,6 +69,18 @@ def choose(
     held = held._replace(mean=held.mean[:, keep], deviation=held.deviation[:, keep])
     kept = [name for name, k in zip(names, keep, strict=True) if k]
     return Choice(kept, weights, calibrated(held, weights, mixed), scores, chosen, held, mixed)
+
+
+def squares(held: Held, guess: np.ndarray) -> float:
+    """Squared error of guesses, each by its weight."""
+    return float((held.weight * (held.truth - guess) ** 2).sum())
+
+
+def picked(held: Held) -> float:
+    """Squared error of the candidate that is best in the other folds."""
+    square, folds = held.weight[:, None] * (held.truth[:, None] - held.mean) ** 2, np.unique(held.fold)
+    by = np.array([square[held.fold == f].sum(axis=0) for f in folds])
+    return float(sum(own[np.argmin(by.sum(axis=0) - own)] for own in by))
 
 
 def pruned(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,13 +111,13 @@ def reason(choice: Choice) -> str:
     best = min(alone, key=alone.__getitem__)
     cells = f"{len(choice.held.truth):,} held-out cells"
     if choice.chosen != COMBINATION:
-        return f"{best!r} alone fills {cells} with {share(alone[best])} of the column means' squared error, no less together"
+        return f"{best!r} alone fills {cells} best, with {share(alone[best])} of the column means' squared error"
     mean = choice.weights.mean(axis=0)
     order = np.argsort(-mean)[:3]
     parts = ", ".join(f"{choice.candidates[c]} {100 * mean[c]:.0f}%" for c in order)
     return (
-        f"together they fill {cells} with {share(choice.scores[COMBINATION])} of the column means' squared error, the best "
-        f"alone, {best!r}, with {share(alone[best])}; most weight: {parts}"
+        f"together they fill {cells} with {share(choice.scores[COMBINATION])} of the column means' squared error, "
+        f"the best alone, {best!r}, with {share(alone[best])}; most weight: {parts}"
     )
 
 

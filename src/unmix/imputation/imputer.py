@@ -5,33 +5,26 @@
     draws = f + (m_b − m) + s (x_b − m_b) / s_b
 
 where m and s are the conditional mean and standard deviation by the density that fills held-out cells best, m_b and s_b
-the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly, and
-draws vary by what is not known of the parameters, too, as Rubin's rules ask.
+the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly,
+and draws vary by what is not known of the parameters, too, as Rubin's rules ask.
 """
 
 from __future__ import annotations
 
-import itertools
 import warnings
+from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.described import conform
 from unmix.engine.draws import generator
 from unmix.imputation.candidates import (
-    BASE,
-    CURVES,
-    DENSITIES,
-    MEAN,
-    TREES,
     Fits,
     density_moments,
     fit,
@@ -40,8 +33,9 @@ from unmix.imputation.candidates import (
 )
 from unmix.imputation.choice import best_density, choose, reason
 from unmix.imputation.columns import Columns
-from unmix.imputation.regressions import Curves, Trees
+from unmix.imputation.draws import deviates, shown_deviations, with_levels
 from unmix.imputation.report import Report, how_well
+from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
 from unmix.imputation.tables import Grid, Sheet, is_table
 from unmix.maths.arrays import Array
@@ -83,8 +77,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     names_ : list of str
         Names of these columns.
     errors_, baseline_ : ndarray of shape (columns,)
-        Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories and
-        of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
+        Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories
+        and of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
     notes_ : list of str
         What a person should know: columns that are left alone, levels that are unknown.
     n_features_in_ : int
@@ -164,9 +158,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         self._validate_params()
         given = self._learn(X)
         groups = self._groups()
-        fixed = np.concatenate([np.full(use.width, bool(use.levels)) for use in self._uses()] or [[]]).astype(bool)
         x = given.x[:, self._alive_] if isinstance(given, Grid) else given.x
-        self._columns_ = Columns.of(x, fixed if len(fixed) else np.zeros(x.shape[1], bool))
+        fixed = [bool(use.levels) for use in self._uses() for _ in range(use.width)] or [False] * x.shape[1]
+        self._columns_ = Columns.of(x, np.array(fixed))
         rows, seed = self._columns_.scaled(x), int(check_random_state(self.random_state).randint(2**31 - 1))
         with progress_line(type(self).__name__, get_config()) as tell:
             choice = choose(rows, self._columns_, groups, seed, tell)
@@ -181,8 +175,10 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             self._boots_ = []
             for b in range(BOOTSTRAPS if self._density_ else 0):
                 tell(f"draws, {self._density_} {b + 1} of {BOOTSTRAPS}")
-                w = generator(seed, "bootstrap", b).multinomial(len(rows), np.full(len(rows), 1 / len(rows)))
-                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w.astype(float)))
+                w = generator(seed, "bootstrap", b).exponential(
+                    size=len(rows)
+                )  # Rubin's: no column loses all its cells
+                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w * (len(w) / w.sum())))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -279,7 +275,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         """What is put into every empty cell, and its deviation, in numbers; NaN where a column is left empty."""
         y, rows = self._hollow(given)
         mean, deviation, _ = self._guess(y)
-        shown = self._columns_.unscaled(mean), self._shown_deviations(mean, deviation)
+        shown = self._columns_.unscaled(mean), shown_deviations(mean, deviation, self._columns_, self._uses())
         return self._spaced(given, rows, shown[0]), self._spaced(given, rows, shown[1])
 
     def _guess(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -295,17 +291,6 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         flat = self._columns_.low == self._columns_.high
         return mean, np.where(flat, 0.0, deviation), group
 
-    def _shown_deviations(self, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """Deviations in numbers; for a category √(p (1 − p)) in its first column."""
-        out, at = deviation * self._columns_.scale, 0
-        for use in self._uses():
-            own = slice(at, at + use.width)
-            at += use.width
-            if use.levels:
-                p = shares(mean[:, own], use).max(axis=1)
-                out[:, own] = np.sqrt(p * (1 - p))[:, None]
-        return out
-
     def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
         """Fillings, one after the other."""
         y, rows = self._hollow(given)
@@ -315,35 +300,13 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         for t in range(n_draws):
             tell(f"draw {t + 1} of {n_draws}")
             rng = generator(seed, "draw", t)
-            z, shift = rng.standard_normal(y.shape), 0.0
-            if name:
-                model = self._boots_[t % len(self._boots_)]
-                own, s = density_moments(name, model, y, columns)
-                bent = DENSITIES[name].bent
-                u = model.impute(columns.bend(y) if bent else y, n_draws=1, random_state=int(rng.integers(2**31 - 1)))[
-                    0
-                ]
-                z = ((columns.straighten(u) if bent else u) - own) / np.where(s > 0, s, 1.0)
+            shift, z = np.zeros_like(mean), rng.standard_normal(y.shape)
+            if name and len(y):
+                own, z = deviates(name, self._boots_[t % len(self._boots_)], y, columns, rng)
                 shift = own - full
             drawn = columns.within(mean + shift + deviation * z)
-            yield self._spaced(given, rows, columns.unscaled(self._levels(drawn, mean + shift, z)))
-
-    def _levels(self, drawn: np.ndarray, mean: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Drawn rows in which each category is one of its levels: argmax log p + Gumbel(z), which has shares p."""
-        at = 0
-        for use in self._uses():
-            own = slice(at, at + use.width)
-            at += use.width
-            if use.levels and use.width > 1:
-                p, noise = shares(mean[:, own], use), ndtr(z[:, own]).clip(1e-12, 1 - 1e-12)
-                level = np.argmax(np.log(np.maximum(p, 1e-12)) - np.log(-np.log(noise)), axis=1)
-                chosen = level[:, None] == np.arange(use.width)
-                drawn[:, own] = (chosen - np.array(use.centers)) / use.scale
-            elif use.levels or use.kind == "boolean":
-                x = self._columns_.unscaled(mean)[:, own] * use.scale + use.centers[0]
-                one = ndtr(z[:, own]) > 1 - x
-                drawn[:, own] = self._columns_.scaled((one - use.centers[0]) / use.scale * np.ones_like(drawn))[:, own]
-        return drawn
+            drawn = with_levels(drawn, mean + shift, z, columns, self._uses())
+            yield self._spaced(given, rows, columns.unscaled(drawn))
 
     def _hollow(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
         """The rows that have empty cells, in standard deviations, and which they are."""
@@ -371,7 +334,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         if self._recipe_ is None:
             return [np.array([j]) for j in range(int(self._alive_.sum()))]
         ends = np.cumsum([0, *(use.width for use in self._recipe_.uses)])
-        return [np.arange(a, b) for a, b in itertools.pairwise(ends)]
+        return [np.arange(a, b) for a, b in pairwise(ends)]
 
     def _learn(self, X: Any) -> Grid | Sheet:
         """Look at what is to be fitted."""
@@ -384,7 +347,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
                 raise ValueError(
                     "Found array with 0 sample(s) while a minimum of 1 is required: give rows to learn from"
                 )
-            self._alive_ = ~grid.missing.all(axis=0)
+            self._alive_ = np.asarray(~grid.missing.all(axis=0))
             self.names_ = [f"x{j}" for j in np.flatnonzero(self._alive_)]
             if not self._alive_.any():
                 raise ValueError("X has no observed cell: there is nothing to learn from; give rows that hold values")
@@ -421,8 +384,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         _check_feature_names(self, X, reset=False)
         if grid.x.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {grid.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input: pass the columns that it was fitted on"
+                f"X has {grid.x.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: pass the columns that it was fitted on"
             )
         return grid
 
@@ -432,37 +395,10 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------ files
 
     def _contradiction(self, state: dict[str, Any], names: dict[str, Any]) -> str:
-        w, known = names["w"], {MEAN, CURVES, TREES, *DENSITIES}
         self.__dict__.update({k: state[k] for k in ("_recipe_", "_alive_")})
-        groups = len(self._groups())
-        if sum(map(len, self._groups())) != w or len(state["names_"]) != groups or names["g"] != groups:
-            return "its columns are not those of its numbers"
-        if len(state["candidates_"]) != names["c"] or not set(state["candidates_"]) <= known:
-            return "its weights are not those of its candidates"
-        models = [*state["_models_"].values(), *state["_boots_"]]
-        needed = {c for c in state["candidates_"] if c in DENSITIES} | ({state["_density_"]} - {""})
-        for kind, own, name in ((Curves, state["_curves_"], CURVES), (Trees, state["_trees_"], TREES)):
-            if name in state["candidates_"]:
-                needed.add(BASE)
-                if len(own) != groups:
-                    return f"its {name} are not those of its columns"
-            for one in own:
-                conform(one, kind, {"w": w}, name)
-        if not needed <= set(state["_models_"]) or any(m.n_features_in_ != w for m in models):
-            return f"its models are not those of {w} columns"
-        if state["_density_"] not in ("", *DENSITIES) or bool(state["_density_"]) != bool(state["_boots_"]):
-            return "its draws are by no density"
-        return ""
+        return contradiction(state, names, self._groups())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def shares(y: np.ndarray, use: Any) -> np.ndarray:
-    """Probabilities of a category's levels, from its columns of numbers."""
-    p = y * use.scale + np.array(use.centers)
-    p = np.column_stack([1.0 - p, p]) if use.width == 1 else p
-    p = np.clip(p, 1e-6, None)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))

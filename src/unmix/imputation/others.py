@@ -23,8 +23,8 @@ def without_each(y: np.ndarray, groups: Sequence[np.ndarray], mean: np.ndarray, 
     out = np.empty((len(groups), *y.shape))
     single = np.array([len(g) == 1 for g in groups])
     of = np.zeros(y.shape[1], dtype=int)
-    for g, columns in enumerate(groups):
-        of[columns] = g
+    for i, columns in enumerate(groups):
+        of[columns] = i
     for rows, seen in patterns(~np.isnan(y)):
         o, h = np.flatnonzero(seen), np.flatnonzero(~seen)
         P = inverse(covariance[np.ix_(o, o)]) if len(o) else np.zeros((0, 0))
@@ -39,11 +39,11 @@ def without_each(y: np.ndarray, groups: Sequence[np.ndarray], mean: np.ndarray, 
         out[g[:, None], rows, o[alone][:, None]] -= off[:, alone].T
         if len(h):
             out[np.ix_(g, rows, h)] -= off[:, alone].T[:, :, None] * B[alone][:, None, :]
-        for g in np.unique(of[o[~single[of[o]]]]):
-            mine = np.flatnonzero(of[o] == g)
-            off_g = np.linalg.solve(P[np.ix_(mine, mine)], pull[:, mine].T).T
-            out[g][np.ix_(rows, o[mine])] -= off_g
-            out[g][np.ix_(rows, h)] -= off_g @ B[mine]
+        for wide in np.unique(of[o[~single[of[o]]]]):
+            mine = np.flatnonzero(of[o] == wide)
+            away_from = np.linalg.solve(P[np.ix_(mine, mine)], pull[:, mine].T).T
+            out[wide][np.ix_(rows, o[mine])] -= away_from
+            out[wide][np.ix_(rows, h)] -= away_from @ B[mine]
     return out
 
 

@@ -2,8 +2,8 @@
 
 Both tell how far the column is from what the Gaussian expects, x_m − F_m, of the filled row F:
 
-    curves    Σ_l a_l F_l + Σ_r c_r exp(−½ ‖s ∘ (F − F_r)‖² / h²)          ridge; h and the ridge by leave-one-out
-    trees     the mean over trees of the mean of the leaf that F falls in        extremely randomised (Geurts et al. 2006)
+    curves    Σ_l a_l F_l + Σ_r c_r exp(−½ ‖s ∘ (F − F_r)‖² / h²)         ridge; h and the ridge by leave-one-out
+    trees     the mean over trees of the mean of the leaf that F falls in      extremely randomised (Geurts et al. 2006)
 
 s stretches the columns that go with m. Trees are scikit-learn's, kept as arrays.
 """
@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn import config_context
+from sklearn.tree import ExtraTreeRegressor
 
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.maths.distances import differences
@@ -22,7 +23,7 @@ PLACES = 120  # rows about which curves bend, at most
 WIDTHS = (0.5, 1.5)  # times the median distance
 RIDGES = np.logspace(-2, 4, 13)
 LINEAR = 10.0  # how much less the linear terms are held back
-TREES = 50
+TREES = 30
 LEAF = 3  # rows, at least
 PIECE = 1 << 16  # rows times trees that are followed at a time
 
@@ -110,8 +111,8 @@ class Trees(NamedTuple):
     """Trees of the columns of one group, their nodes one after the other; a leaf is its own child."""
 
     columns: Annotated[np.ndarray, Array("t", "i", 0, "w-1")]
-    roots: Annotated[np.ndarray, Array("a", "i", 0, "b-1")]
     column: Annotated[np.ndarray, Array("b", "i", 0, "w-1")]
+    roots: Annotated[np.ndarray, Array("a", "i", 0, "b-1")]
     threshold: Annotated[np.ndarray, Array("b")]
     left: Annotated[np.ndarray, Array("b", "i", 0, "b-1")]
     right: Annotated[np.ndarray, Array("b", "i", 0, "b-1")]
@@ -134,13 +135,14 @@ class Trees(NamedTuple):
         return np.asarray(F[:, self.columns] + self.value[node].mean(axis=0))
 
 
-def trees(F: np.ndarray, target: np.ndarray, columns: np.ndarray, seed: int) -> Trees:
+def trees(F: np.ndarray, target: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> Trees:
     """Extremely randomised trees."""
-    gap = target - F[:, columns]
-    leaf = min(LEAF, max(1, len(F) // 10))
-    forest = ExtraTreesRegressor(TREES, min_samples_leaf=leaf, random_state=seed)
-    forest.fit(F, gap if gap.shape[1] > 1 else gap[:, 0])
-    made = [one.tree_ for one in forest.estimators_]
+    gap, x = target - F[:, columns], np.ascontiguousarray(F, dtype=np.float32)
+    leaf, seeds = min(LEAF, max(1, len(F) // 10)), rng.integers(2**31 - 1, size=TREES)
+    y = np.ascontiguousarray(gap)
+    with config_context(skip_parameter_validation=True):  # which would take as long as the trees
+        grown = [ExtraTreeRegressor(min_samples_leaf=leaf, max_features=1.0, random_state=int(s)) for s in seeds]
+        made = [one.fit(x, y, check_input=False).tree_ for one in grown]
     counts = np.array([t.node_count for t in made])
     roots = np.cumsum(counts) - counts
     own = np.arange(counts.sum())
@@ -151,8 +153,8 @@ def trees(F: np.ndarray, target: np.ndarray, columns: np.ndarray, seed: int) -> 
     value = np.concatenate([t.value[:, :, 0] for t in made])
     return Trees(
         columns,
-        roots,
         np.where(leaves, 0, column).astype(np.int64),
+        roots,
         np.where(leaves, 0.0, np.concatenate([t.threshold for t in made])),
         np.where(leaves, own, left + at).astype(np.int64),
         np.where(leaves, own, right + at).astype(np.int64),

@@ -29,7 +29,7 @@ class Report(NamedTuple):
     notes: list[str]
 
     def lines(self) -> list[list[str]]:
-        """A line for each column: its name, what a held-out cell is off by, what the plainest guess is off by, by whom."""
+        """A line for each column: its name, what a held-out cell is off by, what the plainest guess is, by whom."""
         out = []
         for g, name in enumerate(self.names):
             wrong = self.kinds[g] in YES_OR_NO
@@ -56,7 +56,7 @@ class Report(NamedTuple):
 def how_well(
     choice: Choice, groups: Sequence[np.ndarray], columns: Columns, uses: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of held-out cells by group, ours and those of the mean or the commonest level; NaN where there are none."""
+    """Errors of held-out cells by group, ours and those of the mean or the commonest level; NaN where are none."""
     out = np.full((2, len(groups)), np.nan)
     for g, own in enumerate(groups):
         if choice.held is None or not (choice.held.group == g).any():

@@ -26,7 +26,7 @@ WHOLE = ("integer", "count", "boolean")
 
 def is_table(X: Any) -> bool:
     """Whether X has columns of kinds, rather than being an array."""
-    records = isinstance(X, dict) or (isinstance(X, list) and bool(X) and isinstance(X[0], dict))
+    records = type(X) is dict or (isinstance(X, list) and bool(X) and isinstance(X[0], dict))
     return records or isinstance(X, (Table, str, os.PathLike)) or is_frame(X)
 
 
@@ -99,7 +99,7 @@ class Sheet:
             if len(rows):
                 put[use.name] = rows, native(use, decoded[use.name][rows], self.raw.schema.field(use.name).type)
         for name, value in self.constants.items():
-            rows = np.flatnonzero(self.empty(name)) if name in self.raw.names else []
+            rows = np.flatnonzero(self.empty(name)) if name in self.raw.names else np.zeros(0, dtype=int)
             if len(rows):
                 put[name] = (
                     rows,
@@ -150,7 +150,8 @@ class Sheet:
             return out
         columns = {name: placed(self._column(name), *cells) for name, cells in put.items()}
         if home == "polars":
-            frame = self.native.collect() if hasattr(self.native, "collect") else self.native
+            lazy = type(self.native).__name__ == "LazyFrame"
+            frame = self.native.collect() if lazy else self.native
             new = [framed(column).alias(name).cast(frame.schema[name]) for name, column in columns.items()]
             return frame.with_columns(new)
         table = self.raw.slice(0, self.raw.n)

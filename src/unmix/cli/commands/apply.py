@@ -27,10 +27,12 @@ def command(ask: Ask, model: str, labels: bool) -> None:
       unmix apply groups.unmix new.csv --out - | head
 
     The columns are read, scaled and coded as those of the table that the model was fitted to; FILE may have others
-    beside, which are carried through.
+    beside, which are carried through. An imputer fills the empty cells.
     """
+    import unmix
     from unmix.cli.ends import write
     from unmix.cli.files import check_targets
+    from unmix.cli.filling import keep_filled
     from unmix.cli.fits import loaded, result_names, results, show
     from unmix.cli.session import session
     from unmix.cli.tables import like
@@ -40,6 +42,9 @@ def command(ask: Ask, model: str, labels: bool) -> None:
         check_targets(ask, [ask.file, model])
         estimator = loaded(model)
         source = like(ask.file, estimator, ask.header, say)
+        if isinstance(estimator, unmix.Imputer):
+            keep_filled(estimator, source, None, None, say)
+            return
         if isinstance(estimator, Groups):
             show(estimator, source, None, say)
         write(say, source, result_names(estimator), results(estimator, source))

@@ -1,0 +1,72 @@
+"""Cells drawn, and how sure cells are, where columns may be categories.
+
+A category with the probabilities p, and z of the standard normal distribution for each of its levels, is drawn as
+
+    argmax_l  log p_l − log(−log Φ(z_l))
+
+whose shares are p (Gumbel), and which goes with the other cells of the row as z does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from unmix.imputation.candidates import DENSITIES, density_moments
+from unmix.imputation.columns import Columns
+
+
+def deviates(
+    name: str, model: Any, y: np.ndarray, columns: Columns, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Conditional means of rows by a density, and how many of its deviations a draw is from them."""
+    mean, deviation = density_moments(name, model, y, columns)
+    seed, bent = int(rng.integers(2**31 - 1)), DENSITIES[name].bent
+    u = model.impute(columns.bend(y) if bent else y, n_draws=1, random_state=seed)[0]
+    drawn = columns.straighten(u) if bent else u
+    return mean, (drawn - mean) / np.where(deviation > 0, deviation, 1.0)
+
+
+def with_levels(
+    drawn: np.ndarray, mean: np.ndarray, z: np.ndarray, columns: Columns, uses: Sequence[Any]
+) -> np.ndarray:
+    """Drawn rows in which each category is one of its levels, and yes and no are 0 or 1."""
+    out = drawn.copy()
+    for use, own in spans(uses):
+        if use.levels and use.width > 1:
+            noise = ndtr(z[:, own]).clip(1e-12, 1 - 1e-12)
+            level = np.argmax(np.log(shares(mean[:, own], use)) - np.log(-np.log(noise)), axis=1)
+            out[:, own] = ((level[:, None] == np.arange(use.width)) - np.array(use.centers)) / use.scale
+        elif use.levels or use.kind == "boolean":
+            center, scale = columns.center[own], columns.scale[own]
+            p = (mean[:, own] * scale + center) * use.scale + use.centers[0]
+            out[:, own] = (((ndtr(z[:, own]) > 1 - p) - use.centers[0]) / use.scale - center) / scale
+    return out
+
+
+def shown_deviations(mean: np.ndarray, deviation: np.ndarray, columns: Columns, uses: Sequence[Any]) -> np.ndarray:
+    """Deviations in numbers; of a category √(p (1 − p)), p the probability of its likeliest level."""
+    out = deviation * columns.scale
+    for use, own in spans(uses):
+        if use.levels:
+            p = shares(mean[:, own], use).max(axis=1)
+            out[:, own] = np.sqrt(p * (1 - p))[:, None]
+    return out
+
+
+def spans(uses: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
+    """What is made of each column of a table, and where its numbers are."""
+    at = 0
+    for use in uses:
+        yield use, slice(at, at + use.width)
+        at += use.width
+
+
+def shares(y: np.ndarray, use: Any) -> np.ndarray:
+    """Probabilities of a category's levels, from its columns of numbers."""
+    p = y * use.scale + np.array(use.centers)
+    p = np.clip(np.column_stack([1.0 - p, p]) if use.width == 1 else p, 1e-6, None)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
