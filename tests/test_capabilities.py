@@ -38,7 +38,6 @@ MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
     "PCA": {Density, Samples, Imputes, Reconstructs, Components},
     "ProbabilisticPCA": {Density, Samples, Imputes, Reconstructs, Components},
-    "KernelPCA": set(),
     "KernelPCA": {Reconstructs},
     "FactorAnalysis": {Density, Imputes, Reconstructs, Components},
     "GaussianImputer": {Density, Imputes},

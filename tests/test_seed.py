@@ -27,6 +27,8 @@ UNDRAWN = {
     "ProbabilisticPCA": [({}, rows), ({"n_components": 2}, rows), ({"n_components": 2, "method": "em"}, rows)],
     "KernelPCA": [({"kernel": "rbf", "n_components": 2, "eigen_solver": "dense"}, lambda: rows()[:600])],
     "FactorAnalysis": [({"n_components": 2, "svd_method": "lapack"}, rows), ({"n_components": 2}, rows)],
+    "TruncatedSVD": [({"n_components": 2}, rows)],
+    "GaussianImputer": [({"n_bootstrap": 0}, rows)],
     "RobustPCA": "the directions in which singular vectors are sought are drawn",
     "FastICA": [({"w_init": np.eye(5)}, rows), ({"w_init": np.eye(5), "algorithm": "deflation"}, rows)],
     "KMeans": [

@@ -38,7 +38,6 @@ MAY_IMPORT = {
         "model",
         *FAMILIES,
     },
-    "cli": {"cli", "explanation", "selection", "outlier", "imputation", "validate", "table", "engine", "io", "model", *FAMILIES},
     "testing": {"testing", "model", "engine"},
 }
 

@@ -101,8 +101,8 @@ if TYPE_CHECKING:
     from unmix.engine.sources import as_source
     from unmix.engine.sources.triples import triples
     from unmix.explanation.explain import explain
-    from unmix.imputation.pool import pool
     from unmix.imputation.imputer import Imputer
+    from unmix.imputation.pool import pool
     from unmix.linear.factor_analysis import FactorAnalysis
     from unmix.linear.fast_ica import FastICA
     from unmix.linear.gaussian_imputer import GaussianImputer
