@@ -98,10 +98,13 @@ class GaussianImputer(Density, Imputes, Model):
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
     >>> from unmix import GaussianImputer
-    >>> X = [[1.0, 2.1], [2.0, 3.9], [3.0, 6.1], [4.0, 8.0], [5.0, np.nan]]
-    >>> GaussianImputer(random_state=0).fit(X).transform([[6.0, np.nan]]).round().tolist()
-    [[6.0, 12.0]]
+    >>> X = load_iris().data.copy()
+    >>> X[::10, 2] = np.nan  # 1.4 in the first row
+    >>> filled, deviation = GaussianImputer(random_state=0).fit(X).impute(X, return_std=True)
+    >>> filled[0].round(1).tolist(), deviation[0].round(2).tolist()
+    ([5.1, 3.5, 1.5, 0.2], [0.0, 0.0, 0.35, 0.0])
     """
 
     missing = True
