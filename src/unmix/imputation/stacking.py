@@ -189,7 +189,7 @@ def _bound(ratio: np.ndarray, weight: np.ndarray) -> float:
     """What 90 % of ratios, by weight, are within, in units of 1.645; one more, beyond all, is counted with them."""
     order = np.argsort(ratio)
     below = np.cumsum(weight[order]) / (weight.sum() + weight.mean())
-    return float(ratio[order][min(np.searchsorted(below, LEVEL), len(ratio) - 1)] / Z)
+    return float(ratio[order][min(int(np.searchsorted(below, LEVEL)), len(ratio) - 1)] / Z)
 
 
 def _likelihood(error: np.ndarray, sigma: np.ndarray, typical: float, power: float) -> float:
