@@ -25,7 +25,19 @@ MAY_IMPORT = {
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
     "imputation": {"imputation", "model", "table", "engine", "maths", "kernels", *FAMILIES},
     "explanation": {"explanation", "model", "table", "engine", "maths"},
-    "cli": {"cli", "explanation", "selection", "outlier", "imputation", "validate", "table", "engine", "io", "model", *FAMILIES},
+    "cli": {
+        "cli",
+        "explanation",
+        "selection",
+        "outlier",
+        "imputation",
+        "validate",
+        "table",
+        "engine",
+        "io",
+        "model",
+        *FAMILIES,
+    },
     "testing": {"testing", "model", "engine"},
 }
 
