@@ -1,4 +1,4 @@
-"""Rubin's rules, by hand, on a published example, and by what they promise."""
+"""Rubin's rules, by hand and by what they promise."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ from unmix.engine.rows import Rules
 from unmix.engine.sample import distinct, whole_block
 from unmix.maths.arrays import POSITIVE, Array
 
-BOOTSTRAP_ROWS = 5000  # that are drawn at most for one estimate
+BOOTSTRAP_ROWS, PER_COLUMN = 2000, 40  # that are drawn at most for one estimate: so many, or for each column
 
 
 class Normal(NamedTuple):
@@ -66,6 +66,11 @@ def told(U: Parts, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray
     return mean * U.units + U.shift, covariance * np.outer(U.units, U.units)
 
 
+def most_rows(d: int) -> int:
+    """How many rows are drawn for an estimate at most."""
+    return max(BOOTSTRAP_ROWS, PER_COLUMN * d)
+
+
 def resampled(
     model: Any, source: Any, w: np.ndarray | None, size: int, seed: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -74,7 +79,7 @@ def resampled(
     Of few rows the distinct ones in an order of their own: it does not matter whether one is there twice.
     """
     rngs = [generator(seed, "bootstrap", i) for i in range(model.n_bootstrap)]
-    if source.n <= BOOTSTRAP_ROWS:
+    if source.n <= most_rows(source.d):
         b = distinct(in_units(model, source, source.whole(get_config().budget), w))
         weight = np.ones(len(b.x)) if b.w is None else b.w
         return with_nan(b), [rng.multinomial(size, weight / weight.sum()).astype(np.float64) for rng in rngs]

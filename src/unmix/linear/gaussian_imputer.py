@@ -34,8 +34,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.sample import centre_of
 from unmix.engine.trace import Fit
-from unmix.linear import _normal as normal
-from unmix.linear._normal import Normal, Parts, Stats, measured, resampled, told
+from unmix.linear._normal import Normal, Parts, Stats, measured, most_rows, resampled, told
 from unmix.maths import gaussian
 from unmix.maths.arrays import Array
 from unmix.model import Model, fit_together
@@ -277,7 +276,7 @@ class GaussianImputer(Density, Imputes, Model):
         """Means and covariances of EM on rows drawn with replacement, from where the fit ended, in the units of X."""
         source, w, _ = self.admit(X, sample_weight)
         U, rows = self.parts, self.shape.rows
-        size = int(min(max(round(rows), 1), normal.BOOTSTRAP_ROWS))
+        size = int(min(max(round(rows), 1), most_rows(len(U.mean))))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         x, counts = resampled(self, source, w, size, seed)
         ridge = self._share() * size  # the same share of the rows
