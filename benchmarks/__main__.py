@@ -15,15 +15,8 @@ from benchmarks.harness import Machine, Whole, page, summary, tell
 from benchmarks.processor import PROCESSORS, pretend
 
 MODULES = (
-    "startup", "pca", "kernel_pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
-    "nmf", "lda", "robust_pca", "small",
-    "startup", "pca", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
-    "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
-    "startup", "pca", "factor_analysis", "fast_ica", "kmeans", "kmedoids", "silhouette", "gaussian_mixture", "select",
-    "nmf", "lda", "robust_pca", "small",
-    "startup", "pca", "truncated_svd", "factor_analysis", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
-    "startup", "pca", "factor_analysis", "gaussian_imputer", "kmeans", "kmedoids", "silhouette", "gaussian_mixture",
-    "select", "nmf", "lda", "robust_pca", "small",
+    "startup", "pca", "truncated_svd", "kernel_pca", "factor_analysis", "fast_ica", "gaussian_imputer", "kmeans",
+    "kmedoids", "silhouette", "gaussian_mixture", "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

@@ -283,6 +283,7 @@ def escalator(ns):
         row[0].set_ylabel(f"frame {t}")
     for ax in axes[1:].ravel():
         ax.set_title("")
+    return fig
 
 
 # ---------------------------------------------------------------- Kernels
@@ -299,10 +300,11 @@ def concentric(ns):
 
 
 def denoised(ns):
-    _fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
+    fig, (a, b, c) = figure(10.5, 3.6, 1, 3)
     for ax, name, title in ((a, "noisy", "with noise"), (b, "by_ridge", "ridge"), (c, "by_point", "fixed point")):
         ax.plot(*ns["clean"].T, ".", color="0.8", ms=3)
         scatter(ax, ns[name], np.zeros(len(ns[name]), int), title)
+    return fig
 
 
 # ---------------------------------------------------------------- Unmixing signals
@@ -333,13 +335,16 @@ def unmixed(ns):
 
 
 def architectures(ns):
-    _fig, axes = figure(9.6, 2.9, 3, 16, height_ratios=[1, 0.25, 1])
-    for row, model in ((0, ns["whole"]), (2, ns["local"])):
-        for ax, part in zip(axes[row], model.mixing_.T, strict=True):
+    fig, axes = figure(9.6, 1.9, 2, 16)
+    for row, (title, model) in zip(axes, {"rows": ns["whole"], "columns": ns["local"]}.items(), strict=True):
+        for ax, part in zip(row, model.mixing_.T, strict=True):
             top = np.abs(part).max()
             ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
-    for ax in axes.ravel():
-        ax.set_axis_off()
+            ax.set_axis_off()
+        named = row[0].text(-0.5, -1.4, f'architecture="{title}"')
+        named.set_in_layout(False)  # else the first part gets more room
+    fig.get_layout_engine().set(rect=(0, 0, 1, 0.88), hspace=0.35)
+    return fig
 
 
 # ---------------------------------------------------------------- Which linear model?
@@ -373,15 +378,6 @@ def linear(ns):
         d.plot(axis / np.abs(axis).max() - 2.2, color=COLOURS[i], lw=1.2, ls="--")
     d.axhline(-2.2, color="0.8", lw=0.8, zorder=0)
     d.set(title="NMF (above), PCA (below)", yticks=[], xlabel="column")
-    fig, axes = figure(9.6, 1.9, 2, 16)
-    for row, (title, model) in zip(axes, {"rows": ns["whole"], "columns": ns["local"]}.items(), strict=True):
-        for ax, part in zip(row, model.mixing_.T, strict=True):
-            top = np.abs(part).max()
-            ax.imshow(part.reshape(8, 8), cmap="RdBu_r", vmin=-top, vmax=top)
-            ax.set_axis_off()
-        named = row[0].text(-0.5, -1.4, f'architecture="{title}"')
-        named.set_in_layout(False)  # else the first part gets more room
-    fig.get_layout_engine().set(rect=(0, 0, 1, 0.88), hspace=0.35)
     return fig
 
 
