@@ -172,10 +172,11 @@ def test_intervals_cover():
 
 @pytest.mark.slow
 def test_intervals_cover_on_many_tables():
-    coefficients, cells = coverage(400)
-    assert 0.93 < coefficients < 0.97
+    """`python -m benchmarks.imputation_coverage` has many more tables, and narrower bounds."""
+    coefficients, cells = coverage(150)
+    assert 0.925 < coefficients < 0.975
     assert 0.87 < cells < 0.93
-    assert coverage(100, n_bootstrap=0)[0] < coefficients
+    assert coverage(50, n_bootstrap=0)[0] < coefficients
 
 
 # ---------------------------------------------------------------- scikit-learn's protocol for imputers

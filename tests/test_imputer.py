@@ -150,7 +150,7 @@ def test_cells_of_a_row_are_drawn_together():
 @pytest.mark.slow
 def test_rubin_intervals_of_a_mean_cover():
     inside = []
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(100 + seed)
         X = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 120)
         H = X.copy()
