@@ -172,9 +172,9 @@ def test_intervals_cover():
 
 @pytest.mark.slow
 def test_intervals_cover_on_many_tables():
-    """`python -m benchmarks.imputation_coverage` has many more tables, and narrower bounds."""
+    """`python -m benchmarks.imputation_coverage` has many more tables."""
     coefficients, cells = coverage(150)
-    assert 0.925 < coefficients < 0.975
+    assert 0.93 < coefficients < 0.97
     assert 0.87 < cells < 0.93
     assert coverage(50, n_bootstrap=0)[0] < coefficients
 

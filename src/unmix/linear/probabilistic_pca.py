@@ -225,8 +225,9 @@ class ProbabilisticPCA(Principal):
     def denoise(self, X: Any) -> np.ndarray:
         """Return what the rows are expected to be without noise, E[zW + μ | x]; missing cells are filled.
 
-        Where cells are noisy, this is nearer to the truth than the projection of PCA: along each axis it shrinks the
-        distance to the mean by 1 − σ²/λ, the share of the variance that is not noise.
+        Along each axis the distance to the mean shrinks by 1 − σ²/λ, the share of the variance that is not noise. So
+        components beyond the best number do little harm, as they do to the projection of PCA; with too few, σ² holds
+        some of the signal, and PCA may be a little nearer to the truth.
 
         Parameters
         ----------
