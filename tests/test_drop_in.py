@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,24 +49,23 @@ def test_every_namesake_is_held_to_scikit_learns_tests():
 
 @pytest.fixture(scope="module")
 def of_each(tmp_path_factory):
-    """What came of a file of scikit-learn's tests, run once however many ask."""
-
-    @cache
-    def outcomes(module):
-        folder = tmp_path_factory.mktemp("drop_in")
-        ways = [str(HERE), str(Path(unmix.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        environment = {"PYTHONPATH": os.pathsep.join(ways), "SKLEARN_SEED": "42"}
-        environment["DROP_IN_REPORT"] = str(report := folder / "report.json")
-        options = f"-p plugin -p no:cacheprovider -c {os.devnull} --rootdir / -q --tb=line --pyargs {module}".split()
-        command = [sys.executable, "-m", "pytest", *options]
-        told = subprocess.run(
-            command, env=os.environ | environment, cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert report.exists(), told.stdout[-2000:] + told.stderr[-2000:]
-        found = {k.split("::", 1)[1]: v for k, v in json.loads(report.read_text()).items()}
-        return Outcomes.of({k: v for k, v in found.items() if not v.startswith("skipped")}, module)
-
-    return outcomes
+    """What came of each file of scikit-learn's tests: all are run in one process, which takes long to begin."""
+    folder = tmp_path_factory.mktemp("drop_in")
+    ways = [str(HERE), str(Path(unmix.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {"PYTHONPATH": os.pathsep.join(ways), "SKLEARN_SEED": "42"}
+    environment["DROP_IN_REPORT"] = str(report := folder / "report.json")
+    options = f"-p plugin -p no:cacheprovider -c {os.devnull} --rootdir / -q --tb=line --pyargs".split()
+    command = [sys.executable, "-m", "pytest", *options, *differences.SECTIONS]
+    told = subprocess.run(
+        command, env=os.environ | environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert report.exists(), told.stdout[-2000:] + told.stderr[-2000:]
+    found: dict[str, dict[str, str]] = {module: {} for module in differences.SECTIONS}
+    for test, outcome in json.loads(report.read_text()).items():
+        file, name = test.split("::", 1)
+        if not outcome.startswith("skipped"):
+            found[next(m for m in found if file.endswith(m.replace(".", "/") + ".py"))][name] = outcome
+    return {module: Outcomes.of(outcomes, module) for module, outcomes in found.items()}
 
 
 class Outcomes(NamedTuple):
@@ -103,7 +101,7 @@ scikit_learns = pytest.mark.skipif(
 @pytest.mark.slow
 @pytest.mark.parametrize("module", differences.SECTIONS)
 def test_scikit_learns_own_tests_in_one_process(module, of_each):
-    found = of_each(module)
+    found = of_each[module]
     assert not found.unknown, f"fails for no known reason: {found.unknown}"
     assert not found.stale, f"no longer fails, take it off the list: {found.stale}"
     assert found.passed >= ENOUGH * found.counted
@@ -112,7 +110,7 @@ def test_scikit_learns_own_tests_in_one_process(module, of_each):
 @scikit_learns
 @pytest.mark.slow
 def test_of_all_of_scikit_learns_tests_95_percent_pass_in_one_process(of_each):
-    every = [of_each(module) for module in differences.SECTIONS]
+    every = of_each.values()
     assert sum(found.passed for found in every) >= 0.95 * sum(found.counted for found in every)
 
 
