@@ -499,9 +499,9 @@ NOISE = {
 
 @pytest.mark.parametrize("kind", NOISE)
 def test_noise_holds_no_outliers_unless_some_are_planted(kind):
-    """By default; of twenty draws one may fail."""
+    """By default; of ten draws one may fail (`benchmarks/outliers.py` has a hundred)."""
     rng, alarms, found = np.random.default_rng(40), 0, []
-    for i in range(20):
+    for i in range(10):
         X = NOISE[kind](rng, (200, 4))
         alarms += bool((OutlierDetector(random_state=i).fit_predict(X) == -1).any())
         if i < 5:
@@ -946,8 +946,8 @@ ANCHORS = {  # area under the curve of an isolation forest, and of the distance 
     "breastw": (0.988, 0.977), "WBC": (0.995, 0.985), "WDBC": (0.987, 0.977), "glass": (0.788, 0.868),
     "Ionosphere": (0.842, 0.927), "wine": (0.795, 0.546), "letter": (0.648, 0.893), "Pima": (0.664, 0.713),
     "mammography": (0.861, 0.839), "musk": (1.000, 0.759), "satimage-2": (0.993, 0.938), "vowels": (0.767, 0.975),
-    "Lymphography": (0.999, 0.996), "fault": (0.567, 0.723), "mnist": (0.806, 0.841), "yeast": (0.394, 0.403),
-}  # fmt: skip
+    "Lymphography": (0.999, 0.996), "fault": (0.567, 0.723), "yeast": (0.394, 0.403),
+}  # fmt: skip  # mnist, which takes longer than all of these together, is in the benchmark
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def test_each_question_sees_its_own_outliers():
 @pytest.mark.parametrize("model", [PCA(2), pytest.param(FactorAnalysis(2), marks=pytest.mark.slow)])
 def test_p_values_of_clean_rows_are_uniform(model, by):
     own, new = [], []
-    for i in range(120):
+    for i in range(60):
         X, _ = plane(60, seed=i)
         detector = OutlierDetector(model, cv=3, by=by, random_state=i).fit(X[:-1])
         own.append(detector.p_values_[0])
@@ -126,7 +126,7 @@ def test_sparse_residuals_of_new_rows_are_what_the_plane_leaves():
 @pytest.mark.slow
 def test_p_values_of_robust_pca_are_uniform():
     own, new = [], []
-    for i in range(60):
+    for i in range(30):
         X, _ = corrupted(60, i, wrong=0.0)
         detector = OutlierDetector(RobustPCA(2, tol=1e-4), cv=3, random_state=i).fit(X[:-1])
         own.append(detector.p_values_[0])
