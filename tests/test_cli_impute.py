@@ -81,6 +81,8 @@ def test_nothing_is_overwritten(table, tmp_path):
         (["--out", tmp_path / "new.csv", "--std", out], "exists"),
         (["--draws", 2], "--out"),
         (["--out", tmp_path / "new.txt"], "not written"),
+        (["--out", tmp_path / "new.csv", "--std", tmp_path / "new.csv", "--force"], "is the same file as --out"),
+        (["--out", tmp_path / "new.csv", "--std", tmp_path / "new-1.csv", "--draws", 2], "is the same file as --std"),
     ):
         done = run("impute", table, *arguments)
         assert done.exit_code in (1, 2)

@@ -433,6 +433,17 @@ def test_parallel_analysis_finds_the_planted_number(k, n):
     assert right >= 9
 
 
+def test_parallel_analysis_finds_no_more_than_the_columns_can_tell():
+    from unmix.linear._number import identified
+
+    for d in range(2, 60):
+        told = [k for k in range(1, d) if (d - k) ** 2 >= d + k]
+        assert identified(d) == max(told, default=1)
+    X = load_iris().data
+    assert len(FactorAnalysis("parallel", random_state=0).fit(X).components_) == 1
+    assert FactorAnalysis(3).fit(X).n_parameters() == 4 + 10  # as one Gaussian, which three factors of four columns are
+
+
 def test_parallel_analysis_takes_missing_cells_weights_and_few_rows():
     _, _, X = planted(n=800, d=15, k=3)
     holes = X.copy()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from unmix.cli.options import Ask
 from unmix.io.write import TABLES, checked_path
 
 
-def check_targets(ask: Ask, inputs: list[str], save: str = "--save") -> None:
-    """Refuse, before any work, files that cannot or must not be written."""
+def check_targets(ask: Ask, inputs: list[str], save: str = "--save", tables: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse, before any work, files that cannot or must not be written, and two results in one file.
+
+    `tables` are written beside `--out`, each with the option that asks for it.
+    """
     seen: dict[str, str] = {}
-    for option, path, table in (("--out", ask.out, True), (save, ask.save, False)):
+    for option, path in (("--out", ask.out), *tables, (save, ask.save)):
         if path is None or path == "-":
             continue
         check_target(option, path, inputs, ask.force)
-        if table:
+        if option != save:
             known(option, path)
-        place = os.path.realpath(path)
+        place = os.path.realpath(os.path.expanduser(path))
         if place in seen:
             raise ValueError(f"{option} {path!r} is the same file as {seen[place]}: give another name")
         seen[place] = option

@@ -3,9 +3,12 @@
 In the correlation matrix R the diagonal gives way to the share of each column that the others explain, 1 − 1/(R⁻¹)_jj,
 so that what is left of it is common to several columns. There are as many factors as its leading eigenvalues exceed
 those that unrelated Gaussian columns of as many rows show by chance: the t-th of them the 95th percentile of the t-th.
+But no more than d columns can tell: k factors have a unique noise only where (d − k)² ≥ d + k (Ledermann 1937).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -29,7 +32,12 @@ def how_many(S: np.ndarray, n: float, rng: np.random.Generator) -> int:
             A = rng.standard_normal((d, free))
         chance[i] = common(A @ A.T, free > d)
     beyond = observed > np.maximum(np.quantile(chance, LEVEL, axis=0), 0.0)
-    return int(np.argmin(np.append(beyond, False)))
+    return min(int(np.argmin(np.append(beyond, False))), identified(d))
+
+
+def identified(d: int) -> int:
+    """The most factors that d ≥ 2 columns can tell, at least 1."""
+    return max(1, math.floor(d + 0.5 - math.sqrt(2 * d + 0.25)))
 
 
 def common(S: np.ndarray, enough: bool) -> np.ndarray:

@@ -54,8 +54,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     ----------
     n_components : int, "parallel" or None, default=None
         Number of factors; as many as parallel analysis finds (what they explain of the correlations is more than
-        unrelated columns show by chance; of a stream by its sample of rows); None for as many as there are columns,
-        which is also the most that there are.
+        unrelated columns show by chance, and no more than d columns can tell, (d − k)² ≥ d + k; of a stream by its
+        sample of rows); None for as many as there are columns, which is also the most that there are.
     tol : float, default=1e-2
         The fit ends when a step raises the log-likelihood of all rows by no more.
     copy : bool, default=True
@@ -307,9 +307,9 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         return np.asarray(squares.sum(axis=1) / (squares.sum() + self.noise_variance_.sum()))
 
     def n_parameters(self) -> int:
-        """Free numbers: loadings up to a rotation, noise variances, mean."""
+        """Free numbers: loadings up to a rotation, noise variances, mean; no more than a Gaussian has."""
         k, d = self.components_.shape
-        return d * k - k * (k - 1) // 2 + 2 * d
+        return min(d * k - k * (k - 1) // 2 + d, d * (d + 1) // 2) + d
 
     def get_covariance(self) -> np.ndarray:
         """Return the covariance of the model, WᵀW + diag ψ.

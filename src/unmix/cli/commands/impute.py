@@ -36,20 +36,17 @@ def command(ask: Ask, std: str | None, draws: int | None) -> None:
     their likeliest level. Dates, identifiers and free text stay as they are, and so does every cell that was there.
     Averages and regressions of filled cells look surer than they are: do them on each of several --draws, and combine.
     """
-    from unmix.cli.files import check_target, check_targets, known
+    from unmix.cli.files import check_targets
     from unmix.cli.filling import keep_filled, named, show
     from unmix.cli.session import session
     from unmix.cli.tables import opened
 
     with session(ask) as say:
-        check_targets(ask, [ask.file])
         if draws is not None and ask.out in (None, "-"):
             raise click.UsageError("--draws writes files beside --out: say --out filled.csv")
         others = [("--std", std)] if std is not None else []
         others += [("--draws", named(ask.out, i + 1)) for i in range(draws or 0) if ask.out is not None]
-        for option, path in others:
-            known(option, path)
-            check_target(option, path, [ask.file], ask.force)
+        check_targets(ask, [ask.file], tables=others)
         source = opened(ask, say)
         imputer = show(source, ask.seed, say)
         keep_filled(imputer, source, std, draws, say)
