@@ -66,13 +66,13 @@ def possible(n: int, d: int) -> list[str]:
     return [MEAN, *(name for name in names if name != SHRUNK or n < FEW_ROWS * d), CURVES, TREES]
 
 
-def fit_density(name: str, y: np.ndarray, columns: Columns, seed: int, w: np.ndarray | None = None) -> Any:
+def fit_density(name: str, y: np.ndarray, columns: Columns, seed: int) -> Any:
     """A density of the rows that show something."""
     some = ~np.isnan(y).all(axis=1)
     u = columns.bend(y[some]) if DENSITIES[name].bent else y[some]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return made(DENSITIES[name], seed).fit(u, sample_weight=None if w is None else w[some])
+        return made(DENSITIES[name], seed).fit(u)
 
 
 def fit(

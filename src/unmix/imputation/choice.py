@@ -8,15 +8,28 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from unmix.engine.draws import generator
-from unmix.imputation.candidates import DENSITIES, MEAN, fit, guesses, possible
+from unmix.imputation.candidates import BASE, DENSITIES, MEAN, SHRUNK, fit, guesses, possible
 from unmix.imputation.columns import Columns
-from unmix.imputation.stacking import Held, Spread, calibrated, gather, hidden, honest, joined, odds, weigh
+from unmix.imputation.stacking import (
+    Held,
+    Spread,
+    calibrated,
+    gather,
+    hidden,
+    honest,
+    joined,
+    odds,
+    weigh,
+)
 from unmix.maths.arrays import Array
 
 CHOICE_ROWS = 1500  # of which candidates are chosen, at most
 ALONE = 1.02  # times less error must one candidate alone have, chosen without the cells, to be taken
 LEAST = 0.02  # weight in some column, below which a candidate is left out
 COMBINATION = "combination"
+SURE = 2.0  # standard errors by which a law must tell cells better than a plainer one, to be drawn from
+BETTER = 0.05  # of the squared error of a law's means, by which the guess of all must be better, to be drawn about
+FARTHEST = 5.0  # deviations: a cell further out counts as one that far
 
 
 class Choice(NamedTuple):
@@ -29,6 +42,8 @@ class Choice(NamedTuple):
     chosen: str
     held: Held | None
     guess: np.ndarray  # what the chosen puts into held-out cells
+    law: str = ""  # the density that draws are made by; "" where there is none
+    about: bool = False  # whether draws lie about what the candidates say together, not about the law's own means
 
 
 def choose(
@@ -66,9 +81,9 @@ def choose(
             held.mean[:, names.index(best)],
         )
     weights, keep = pruned(weights)
+    kept, law = [name for name, k in zip(names, keep, strict=True) if k], lawful(held, names, mixed)
     held = held._replace(mean=held.mean[:, keep], deviation=held.deviation[:, keep])
-    kept = [name for name, k in zip(names, keep, strict=True) if k]
-    return Choice(kept, weights, calibrated(held, weights, mixed), scores, chosen, held, mixed)
+    return Choice(kept, weights, calibrated(held, weights, mixed), scores, chosen, held, mixed, *law)
 
 
 def squares(held: Held, guess: np.ndarray) -> float:
@@ -97,10 +112,26 @@ def unlearnt(groups: Sequence[np.ndarray], columns: Columns) -> Choice:
     return Choice([MEAN], np.ones((many, 1)), spread, {MEAN: 1.0}, MEAN, None, np.zeros(0))
 
 
-def best_density(scores: dict[str, float]) -> str:
-    """The density that fills held-out cells best; "" where there is none."""
-    known = [name for name in scores if name in DENSITIES]
-    return min(known, key=scores.__getitem__) if known else ""
+def lawful(held: Held, names: Sequence[str], guess: np.ndarray) -> tuple[str, bool]:
+    """The density to draw by, and whether about the guess of all instead of its own.
+
+    Densities are judged by log σ² + (x − f)²/σ² at held-out cells: squared errors alone prefer what is drawn in. Of
+    those that are not surely worse the plainest is taken, of which the least may be wrong where nothing was seen.
+    """
+    share = held.weight / held.weight.sum()
+
+    def misfit(c: int) -> np.ndarray:
+        size = np.maximum(held.deviation[:, c], 1e-3)
+        return np.asarray(2.0 * np.log(size) + np.minimum(np.abs(held.truth - held.mean[:, c]) / size, FARTHEST) ** 2)
+
+    def gain(before: np.ndarray, after: np.ndarray) -> float:
+        mean = float(share @ (before - after))
+        return mean if mean > SURE * float(np.sqrt((share**2) @ (before - after - mean) ** 2)) else 0.0
+
+    by = {name: misfit(c) for c, name in enumerate(names) if name in DENSITIES and name != SHRUNK}
+    law = max(by, key=lambda name: (gain(by[BASE], by[name]), name == BASE))
+    own, all_of_them = ((held.truth - m) ** 2 for m in (held.mean[:, names.index(law)], guess))
+    return law, gain(own, all_of_them) > BETTER * float(share @ own)
 
 
 def reason(choice: Choice) -> str:

@@ -16,6 +16,7 @@ from unmix.maths.arrays import POSITIVE, Array
 
 KNOTS = 65
 FEW = 5  # different values that a column has at least, to be bent
+BEYOND = 0.5  # of a column's range, that draws may lie out of it
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(9)
 SHARES = SHARES / SHARES.sum()
 
@@ -61,6 +62,17 @@ class Columns(NamedTuple):
     def within(self, y: np.ndarray) -> np.ndarray:
         """Y no further out than what was seen."""
         return np.clip(y, self.low, self.high)
+
+    def near(self, y: np.ndarray) -> np.ndarray:
+        """Y that may be drawn: beyond what was seen by some of its range, but no value of a sign that was never seen.
+
+        Of a column with few different values none beyond them.
+        """
+        more = np.where(self.bent, BEYOND * (self.high - self.low), 0.0)
+        zero = -self.center / self.scale
+        low = np.where(self.low >= zero, np.maximum(self.low - more, zero), self.low - more)
+        high = np.where(self.high <= zero, np.minimum(self.high + more, zero), self.high + more)
+        return np.clip(y, low, high)
 
     def bend(self, y: np.ndarray) -> np.ndarray:
         """U of y."""

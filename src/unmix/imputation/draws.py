@@ -15,19 +15,22 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from unmix.imputation.candidates import DENSITIES, density_moments
 from unmix.imputation.columns import Columns
+from unmix.imputation.law import Law
+
+
+def moments(law: Law, i: int, bent: bool, y: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Conditional means and deviations of rows by an estimate of a law."""
+    return columns.moments(*law.moments(i, columns.bend(y))) if bent else law.moments(i, y)
 
 
 def deviates(
-    name: str, model: Any, y: np.ndarray, columns: Columns, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Conditional means of rows by a density, and how many of its deviations a draw is from them."""
-    mean, deviation = density_moments(name, model, y, columns)
-    seed, bent = int(rng.integers(2**31 - 1)), DENSITIES[name].bent
-    u = model.impute(columns.bend(y) if bent else y, n_draws=1, random_state=seed)[0]
-    drawn = columns.straighten(u) if bent else u
-    return mean, (drawn - mean) / np.where(deviation > 0, deviation, 1.0)
+    law: Law, i: int, bent: bool, y: np.ndarray, columns: Columns, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Conditional means of rows by an estimate of a law, its deviations, and how many of them a draw is from there."""
+    mean, deviation = moments(law, i, bent, y, columns)
+    drawn = columns.straighten(law.drawn(i, columns.bend(y), rng)) if bent else law.drawn(i, y, rng)
+    return mean, deviation, (drawn - mean) / np.where(deviation > 0, deviation, 1.0)
 
 
 def with_levels(

@@ -2,11 +2,13 @@
 
     f = Σ_c w_c E_c[x | x_o]           w by held-out cells, for each column its own (`stacking.py`)
     s: so that 90 % of held-out cells are within 1.645 s of f
-    draws = f + (m_b − m) + s (x_b − m_b) / s_b
+    draws ~ p_b(x | x_o)               p_b: a density fitted to a bootstrap of the rows, another one each (`law.py`)
+        or f + (m_b − m) + s (x_b − m_b) / s_b
 
-where m and s are the conditional mean and standard deviation by the density that fills held-out cells best, m_b and s_b
-the same by that density fitted to a bootstrap of the rows, and x_b a draw from it: cells of a row are drawn jointly,
-and draws vary by what is not known of the parameters, too, as Rubin's rules ask.
+Held-out cells also tell which density p has the right law (`choice.lawful`), and whether f is so much nearer to them
+than its conditional means m that draws should lie about f: then m_b and s_b are the mean and deviation by p_b, and x_b
+a draw from it. Cells of a row are drawn jointly, and draws vary by what is not known of the parameters, too, as Rubin's
+rules ask. A best guess is drawn in to what was seen; draws are not, or what is computed from them is biased.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.engine.draws import generator
 from unmix.imputation.candidates import (
+    DENSITIES,
+    MEAN,
+    SHRUNK,
     Fits,
-    density_moments,
     fit,
-    fit_density,
     guesses,
 )
-from unmix.imputation.choice import best_density, choose, reason
+from unmix.imputation.choice import choose, reason
 from unmix.imputation.columns import Columns
-from unmix.imputation.draws import deviates, shown_deviations, with_levels
+from unmix.imputation.draws import deviates, moments, shown_deviations, with_levels
+from unmix.imputation.law import Law, fit_law, nothing
 from unmix.imputation.report import Report, how_well
 from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
@@ -45,7 +49,6 @@ from unmix.table.errors import TableError
 from unmix.table.recipe import Recipe
 from unmix.table.table import Table
 
-BOOTSTRAPS = 5  # densities that draws are made by
 FIT_ROWS = 20_000  # of which densities are made, at most
 
 
@@ -91,7 +94,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     Arrays of floats are filled with floats. Tables (frames, files, `unmix.Table`) keep their columns and types: whole
     numbers get whole numbers, categories a level that was seen; dates, identifiers and free text are left as they are,
     and so are columns without any value (`notes_`). No observed cell is changed. No cell is filled beyond the range of
-    its column in `fit`.
+    its column in `fit`; a draw may lie outside by half of the range, but has no sign that the column never had.
 
     What is promised holds where cells are missing at random or by what other columns show. Where a cell is missing
     because of its own value, nobody can tell from the table.
@@ -126,8 +129,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     _columns_: Columns
     _spread_: Spread
     _models_: dict[str, Model]
-    _boots_: list[Model]
+    _law_: Law
     _density_: str
+    _about_: bool
     _curves_: list[Any]
     _trees_: list[Any]
     _alive_: Annotated[np.ndarray, Array("d", "b")]
@@ -169,16 +173,11 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             self.reason_ = reason(choice)
             self.errors_, self.baseline_ = how_well(choice, groups, self._columns_, self._uses())
             some = np.sort(generator(seed, "rows").permutation(len(rows))[:FIT_ROWS])
-            rows, self._density_ = rows[some], best_density(choice.scores)
-            fits = fit([*self.candidates_, self._density_], rows, self._columns_, groups, seed, tell)
+            rows, self._density_, self._about_ = rows[some], choice.law, choice.about
+            fits = fit(self.candidates_, rows, self._columns_, groups, seed, tell)
             self._models_, self._curves_, self._trees_ = fits
-            self._boots_ = []
-            for b in range(BOOTSTRAPS if self._density_ else 0):
-                tell(f"draws, {self._density_} {b + 1} of {BOOTSTRAPS}")
-                w = generator(seed, "bootstrap", b).exponential(
-                    size=len(rows)
-                )  # Rubin's: no column loses all its cells
-                self._boots_.append(fit_density(self._density_, rows, self._columns_, seed, w * (len(w) / w.sum())))
+            law = self._density_
+            self._law_ = fit_law(law, rows, self._columns_, seed, tell) if law else nothing(rows.shape[1])
         return self
 
     def transform(self, X: Any) -> Any:
@@ -274,38 +273,39 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     def _means(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
         """What is put into every empty cell, and its deviation, in numbers; NaN where a column is left empty."""
         y, rows = self._hollow(given)
-        mean, deviation, _ = self._guess(y)
+        mean, deviation = self._guess(y, self.weights_)
         shown = self._columns_.unscaled(mean), shown_deviations(mean, deviation, self._columns_, self._uses())
         return self._spaced(given, rows, shown[0]), self._spaced(given, rows, shown[1])
 
-    def _guess(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The combination's guess of cells, its spread, and which group each column belongs to."""
+    def _guess(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The combination's guess of cells, and its spread."""
         fits = Fits(self._models_, self._curves_, self._trees_)
         each, spread = guesses(fits, self.candidates_, y, self._columns_)
-        mean, deviation, group = np.empty_like(y), np.empty_like(y), np.empty(y.shape[1], dtype=int)
+        mean, deviation = np.empty_like(y), np.empty_like(y)
         for g, columns in enumerate(self._groups()):
-            group[columns] = g
             for j in columns:
-                mean[:, j], sigma = combined(self.weights_[g], each[:, :, j].T, spread[:, :, j].T)
+                mean[:, j], sigma = combined(weights[g], each[:, :, j].T, spread[:, :, j].T)
                 deviation[:, j] = self._spread_.of(sigma, np.full(len(y), g))
         flat = self._columns_.low == self._columns_.high
-        return mean, np.where(flat, 0.0, deviation), group
+        return mean, np.where(flat, 0.0, deviation)
 
     def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
         """Fillings, one after the other."""
         y, rows = self._hollow(given)
-        mean, deviation, _ = self._guess(y)
-        columns, name = self._columns_, self._density_
-        full = density_moments(name, self._models_[name], y, columns)[0] if name else mean
+        columns, law, bent = self._columns_, self._law_, bool(self._density_) and DENSITIES[self._density_].bent
+        if self._about_ or not self._density_:
+            mean, deviation = self._guess(y, unshrunk(self.weights_, self.candidates_))
+            full = moments(law, 0, bent, y, columns)[0] if self._density_ else mean
         for t in range(n_draws):
             tell(f"draw {t + 1} of {n_draws}")
             rng = generator(seed, "draw", t)
-            shift, z = np.zeros_like(mean), rng.standard_normal(y.shape)
-            if name and len(y):
-                own, z = deviates(name, self._boots_[t % len(self._boots_)], y, columns, rng)
-                shift = own - full
-            drawn = columns.within(mean + shift + deviation * z)
-            drawn = with_levels(drawn, mean + shift, z, columns, self._uses())
+            if not self._density_:
+                own, spread, z = mean, deviation, rng.standard_normal(y.shape)
+            else:
+                own, spread, z = deviates(law, 1 + t % (len(law.weights) - 1), bent, y, columns, rng)
+                if self._about_:
+                    own, spread = mean + own - full, deviation
+            drawn = with_levels(columns.near(own + spread * z), own, z, columns, self._uses())
             yield self._spaced(given, rows, columns.unscaled(drawn))
 
     def _hollow(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:
@@ -402,3 +402,10 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def unshrunk(weights: np.ndarray, candidates: list[str]) -> np.ndarray:
+    """Weights without the candidates that draw guesses in, as a best guess should be but a draw should not."""
+    own = np.where([c in (MEAN, SHRUNK) for c in candidates], 0.0, weights)
+    total = own.sum(axis=1, keepdims=True)
+    return np.where(total > 0.1, own / np.maximum(total, 0.1), weights)

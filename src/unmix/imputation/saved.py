@@ -19,7 +19,7 @@ def contradiction(state: dict[str, Any], names: dict[str, Any], groups: Sequence
         return "its columns are not those of its numbers"
     if len(candidates) != names["c"] or not set(candidates) <= {MEAN, CURVES, TREES, *DENSITIES}:
         return "its weights are not those of its candidates"
-    needed = {c for c in candidates if c in DENSITIES} | ({density} - {""})
+    needed = {c for c in candidates if c in DENSITIES}
     for kind, own, name in ((Curves, state["_curves_"], CURVES), (Trees, state["_trees_"], TREES)):
         if name in candidates:
             needed.add(BASE)
@@ -27,9 +27,8 @@ def contradiction(state: dict[str, Any], names: dict[str, Any], groups: Sequence
                 return f"its {name} are not those of its columns"
         for one in own:
             conform(one, kind, {"w": w}, name)
-    models = [*state["_models_"].values(), *state["_boots_"]]
-    if not needed <= set(state["_models_"]) or any(m.n_features_in_ != w for m in models):
+    if not needed <= set(state["_models_"]) or any(m.n_features_in_ != w for m in state["_models_"].values()):
         return f"its models are not those of {w} columns"
-    if density not in ("", *DENSITIES) or bool(density) != bool(state["_boots_"]):
+    if density not in ("", *DENSITIES) or (bool(density) and names["v"] < 2):
         return "its draws are by no density"
     return ""
