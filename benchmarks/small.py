@@ -18,6 +18,8 @@ SECONDS = 1.0  # per contestant and job
 ROUNDS = 7
 PARAMS: dict[str, dict[str, Any]] = {  # of each namesake of scikit-learn's
     "PCA": {"n_components": 2},
+    "TruncatedSVD": {"n_components": 2, "random_state": 0},
+    "KernelPCA": {"n_components": 2},
     "FactorAnalysis": {"n_components": 2},
     "FastICA": {"n_components": 2, "random_state": 0},
     "NMF": {"n_components": 3, "random_state": 0},

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import unmix
 from unmix.engine.block import Local
-from unmix.engine.stage import Stage
+from unmix.engine.stage import Sizes, Stage
 from unmix.model import Model, fit_together
 from unmix.testing.compare import same_bits
 from unmix.testing.ends import At, Killed, interrupt, kill
@@ -500,8 +500,6 @@ def test_a_hole_outside_the_sample_of_a_first_batch(monkeypatch):
             return super().local(U, b if b.observed is None else b._replace(x=np.where(b.observed, b.x, U.origin)))
 
         def sizes(self, shape):
-            from unmix.engine.stage import Sizes
-
             return Sizes(sample=100)
 
         def stages(self, shape):
@@ -610,8 +608,6 @@ def test_who_stops_a_fit_does_not_wait_for_another_round():
 def test_a_stop_is_not_forgotten_where_the_fit_begins_anew():
     class Few:
         def sizes(self, shape):
-            from unmix.engine.stage import Sizes
-
             return Sizes(sample=100)
 
     class Early(Few, Whiten):
@@ -733,6 +729,34 @@ class Leaper(Model):
 
     def publish(self, fit):
         self.components_ = fit.U[0][None]
+
+
+class Jumper(Leaper):
+    """Is there after one leap, knows it, and wants no rows to start from."""
+
+    def sizes(self, shape):
+        return Sizes(sample=0)
+
+    def start(self, before, data, rng):
+        assert data is None
+        return np.zeros(self.shape.d), False
+
+    def update(self, U, stats):
+        raise AssertionError("nobody wants the plain step")
+
+    def leap(self, U, stats):
+        return U[0] + stats / self.shape.n, True
+
+    def goal(self, U, first):
+        return U[1]
+
+
+def test_a_leap_that_is_done_is_the_last_step_and_no_plain_one_is_made():
+    X = np.random.default_rng(0).standard_normal((200, 3)) + 5
+    model = Jumper().fit(X)
+    np.testing.assert_allclose(model.components_[0], X.mean(axis=0))
+    assert model.result_ == "converged"
+    assert model.n_iter_ == 1
 
 
 def test_a_leap_is_kept_where_the_next_pass_confirms_it():

@@ -276,12 +276,15 @@ class Loop:
     # -- what steps ask for --
 
     @property
-    def sample(self) -> Block:
+    def sample(self) -> Any:
         """Rows for `start`: all distinct rows of small data, a draw by global row index of large data.
 
-        For moments, which need but an origin, equal rows are not sought.
+        For moments, which need but an origin, equal rows are not sought. None for a stage that wants no rows.
         """
-        m = min(self.shape.n, self.stage.sizes(self.shape).sample or layout.sample_rows(self.shape))
+        wanted = self.stage.sizes(self.shape).sample
+        if wanted == 0:
+            return None
+        m = min(self.shape.n, wanted or layout.sample_rows(self.shape))
         merged = self.stage.over != "moments"
         key = m, merged, id(self.w), self.rules
         if key not in self.samples:

@@ -23,7 +23,7 @@ from unmix.engine.layout import Run
 from unmix.engine.rows import Seen
 from unmix.engine.runners import Ask
 from unmix.engine.sample import check_columns
-from unmix.engine.start import Start, gain_of
+from unmix.engine.start import Start, gain_of, is_flag
 
 T = TypeVar("T")
 Steps = Generator[Ask, tuple[dict[int, Any], Seen], T]  # asks for passes, gets (totals, what the rows showed), gives T
@@ -118,26 +118,43 @@ class Passes:
             s.result, s.message = "converged", f"converged after {count(loop.number, self.word)}"
 
     def _advance(self, s: Start, improvement: float, plain_step: bool, first: float) -> bool:
-        """The next parts, extrapolated where that is allowed; False when they are not finite."""
-        stage = self.loop.stage
-        plain = tree.settle(stage.update(s.U, s.stats), tree.DOUBLE, like=s.U)
-        if not tree.finite(plain, like=s.U):
-            self._spoilt(s, first_bad(plain))
-            return False
-        U = None
+        """The next parts, extrapolated where that is allowed; False when they are not finite.
+
+        Where they are, the plain step is made when somebody wants it: mostly the next pass confirms the other one.
+        """
+        stage, U = self.loop.stage, None
         if plain_step or improvement > gain_of(stage.goal(s.U, first)):
             U = self._leap(s)
             if U is None and s.accelerator is not None and s.made_of is not None:
                 U = self._extrapolate(s, s.accelerator)
-        s.U, s.made_of, s.plain = (plain, s.stats, None) if U is None else (*U, (plain, s.stats))
+        if U is not None:
+            done = stage.goal(U[0], first)
+            s.plain = None if is_flag(done) and done else (s.U, s.stats)
+            s.U, s.made_of = U
+            return True
+        return self._take_plain(s, (s.U, s.stats))
+
+    def _take_plain(self, s: Start, of: tuple[Any, Any]) -> bool:
+        """Go on from the step that parts and statistics give without more ado; False when it is not finite."""
+        s.plain, s.made_of = None, of[1]
+        U = self._plain(of)
+        if not tree.finite(U, like=of[0]):
+            self._spoilt(s, first_bad(U))
+            return False
+        s.U = U
         return True
+
+    def _plain(self, of: tuple[Any, Any]) -> Any:
+        return tree.settle(self.loop.stage.update(*of), tree.DOUBLE, like=of[0])
 
     def _leap(self, s: Start) -> tuple[Any, Any] | None:
         """Parts that the stage itself would rather go on from, if the next pass confirms them."""
         if not self.loop.settings.acceleration:
             return None
         U = self.loop.stage.leap(s.U, s.stats)
-        return None if U is None or not tree.finite(U) else (tree.settle(U, tree.DOUBLE, like=s.U), s.stats)
+        if U is None or not tree.finite(U, like=s.U):
+            return None
+        return tree.settle(U, tree.DOUBLE, like=s.U), s.stats
 
     def _extrapolate(self, s: Start, accelerator: Accelerator) -> tuple[Any, Any] | None:
         """Parts made of extrapolated statistics, if there are any and the model can make parts of them."""
@@ -161,7 +178,8 @@ class Passes:
         if s.accelerator is not None:
             s.accelerator.reject()
         self.loop.work.drop(s.index)
-        (s.U, s.made_of), s.plain, s.stats = s.plain, None, None
+        of, s.stats = s.plain, None
+        self._take_plain(s, of)
 
     def _spoilt(self, s: Start, where: str) -> None:
         s.spoilt(where, f"{self.word} {self.loop.number}")
@@ -169,7 +187,10 @@ class Passes:
 
     def final(self, s: Start) -> Any:
         """The parts that a start would end with: not an extrapolation that no pass has confirmed."""
-        return s.U if s.plain is None else s.plain[0]
+        if s.plain is None:
+            return s.U
+        U = self._plain(s.plain)
+        return U if tree.finite(U, like=s.plain[0]) else s.plain[0]
 
     def end(self, s: Start) -> None:
         """A start has ended."""

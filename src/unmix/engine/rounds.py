@@ -145,7 +145,8 @@ def moments_of(loop: Any) -> Steps[Moments]:
     check_columns(seen, loop.rules)
     loop.look(seen.missing)
     refuse_missing(loop, seen.missing)
-    return Moments(*totals[0][0]).about(centre - shift)
+    found = Moments(*totals[0][0])
+    return found if shift is centre else found.about(centre - shift)
 
 
 def refuse_missing(loop: Any, missing: bool) -> None:

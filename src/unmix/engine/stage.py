@@ -31,6 +31,8 @@ OVER = ("rows", "moments", "sample", "whole", "nothing")
 class Sizes(NamedTuple):
     """Rows of a block and of the sample that `start` sees, as functions of the shape alone; None is the engine's.
 
+    A sample of 0 rows is none: `start` gets None for it.
+
     Blocks are cut once for all stages of a fit, as the model says; each stage has a sample of its own size.
     """
 
@@ -120,7 +122,8 @@ class Stage:
     def leap(self, U: Any, stats: Any) -> Any:
         """Parts that may be farther ahead than those of `update`: kept if the next pass finds the objective no worse.
 
-        None, the default: there are none. Where they are worse, the fit goes on from what `update` made. Pure.
+        None, the default: there are none. Where they are worse, the fit goes on from what `update` makes. Those that
+        `goal` calls done are the last, as they are. Pure.
         """
         return None
 

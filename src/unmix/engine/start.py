@@ -37,7 +37,7 @@ class Start:
     result: str = "running"
     message: str = ""
     made_of: Any = None  # statistics from which U was made
-    plain: Any = None  # where U is an extrapolation: the parts that the plain step gives, and their statistics
+    plain: Any = None  # where U is an extrapolation: the parts and statistics of which the plain step is made
     next: Any = None  # the parts that a round made, until it is judged
     told: bool = True  # the last step had an objective
     good: Any = None  # the parts of the last step whose objective was finite; where the objective may rise, the best

@@ -29,7 +29,7 @@ def interference(measures: np.ndarray, n: float, one_by_one: bool) -> np.ndarray
             V = np.where(np.arange(len(tau)) > np.arange(len(tau))[:, None], alone[:, None], alone + 1.0)
         else:
             V = (gamma[:, None] + gamma + tau**2) / (tau[:, None] + tau) ** 2
-    V = np.nan_to_num(V, nan=MOST, posinf=MOST)
+    V = np.where(V < MOST, V, MOST)  # NaN, too
     np.fill_diagonal(V, 0.0)
     return np.asarray(np.minimum(V.sum(axis=1) / max(n, 1.0), MOST))
 

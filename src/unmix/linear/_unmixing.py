@@ -26,6 +26,7 @@ MEMORY = 7  # steps that L-BFGS remembers
 LEAST_BEND = 0.01  # of h
 LONGEST = 1.0  # row sum of |D|: a quasi-Newton step turns no component farther
 FAR = 0.05  # 1 − |cos| of the turn by the fixed point: if it is more, that is the step
+PERHAPS_FAR = 0.01  # of what `about` gives: if it is less, the turn is not far
 TOO_FAR = 0.3  # the same: if it is more, L-BFGS learns nothing from the step
 UNSURE = 100.0  # times shorter must a step be that is the last without one before it
 NEARLY = 100.0  # times `tol`
@@ -102,11 +103,14 @@ def first_parts(
 
 def seen(U: Parts, stats: Stats) -> Parts:
     """The parts with what a pass has told of them."""
-    rows = slice(None) if U.active < 0 else slice(U.active, U.active + 1)
-    measures, signs = U.measures.copy(), U.signs.copy()
-    own = np.diagonal(stats.gram) if U.active < 0 else stats.gram[:, U.active]
-    measures[:, rows] = np.vstack([stats.sums.T, own]) / stats.n
-    signs[rows] = np.where(measures[0, rows] > 0, -1.0, 1.0)
+    measures, j = U.measures.copy(), U.active
+    rows = slice(None) if j < 0 else slice(j, j + 1)
+    measures[:3, rows] = stats.sums.T
+    measures[3, rows] = stats.gram.diagonal() if j < 0 else stats.gram[:, j]
+    measures[:, rows] /= stats.n
+    signs = np.where(measures[0] > 0, -1.0, 1.0)
+    if j >= 0:
+        signs[:j], signs[j + 1 :] = U.signs[:j], U.signs[j + 1 :]
     return U._replace(measures=measures, signs=signs)
 
 
@@ -126,43 +130,51 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     new = seen(U, stats)
     E, s, k = stats.gram / stats.n, new.signs, len(U.rotation)
     A, h = slopes(E, s, new.measures[1])
-    Q = fixed_point(E, new.measures[1])
-    if (change := turn_of(Q)) > FAR and not U.tries:
-        past = nothing_known(k)
-        if change < TOO_FAR:
-            past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
-        return new._replace(rotation=Q @ U.rotation, scratch=past), change
-    past = remembered(U.scratch, A) if np.array_equal(s, U.signs) else nothing_known(k)
+    if not U.tries and about(A, h) > PERHAPS_FAR:
+        Q = fixed_point(E, new.measures[1])
+        if (change := turn_of(Q)) > FAR:
+            past = nothing_known(k)
+            if change < TOO_FAR:
+                past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
+            return new._replace(rotation=Q @ U.rotation, scratch=past), change
+    past = remembered(U.scratch, A) if (s == U.signs).all() else nothing_known(k)
     D = -direction(A, h, past)
     if np.vdot(D, A) > 0:  # not downhill
         past, D = nothing_known(k), -A / h
     D *= min(1.0, LONGEST / max(float(np.abs(D).sum(axis=1).max()), TINY))
-    Q = np.linalg.solve(np.eye(k) - 0.5 * D, np.eye(k) + 0.5 * D)  # Cayley: a rotation, to second order e^D
+    half, unit = 0.5 * D, np.eye(k)
+    Q = np.linalg.solve(unit - half, unit + half)  # Cayley: a rotation, to second order e^D
     change = turn_of(Q) * (1.0 if len(past.steps) else UNSURE)
     return new._replace(rotation=Q @ U.rotation, scratch=past._replace(slope=A[None], step=D[None])), change
 
 
 def slopes(E: np.ndarray, s: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A and h."""
-    A, d = s[:, None] * E, s * (slope - np.diagonal(E))
+    A, d = s[:, None] * E, s * (slope - E.diagonal())
     return 0.5 * (A - A.T), np.maximum(0.5 * (d[:, None] + d), LEAST_BEND)
 
 
 def nearly(stats: Stats, tol: float) -> bool:
     """Whether the fixed point would turn components by so little that the fit may be about to end: a quick look."""
     A, h = slopes(stats.gram / stats.n, np.where(stats.sums[:, 0] > 0, -1.0, 1.0), stats.sums[:, 1] / stats.n)
-    return bool(0.5 * ((A / h) ** 2).sum(axis=1).max() <= NEARLY * tol)
+    return about(A, h) <= NEARLY * tol
+
+
+def about(A: np.ndarray, h: np.ndarray) -> float:
+    """1 − |cos| of the component that the fixed point turns most, nearly, where it turns them little."""
+    D = A / h
+    return 0.5 * float(np.einsum("ij,ij->i", D, D).max())
 
 
 def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """FastICA's rotation of all components, without changes of sign."""
     C = np.diag(slope) - E
-    return polar(C * np.where(np.diagonal(C) < 0, -1.0, 1.0)[:, None])
+    return polar(C * np.where(C.diagonal() < 0, -1.0, 1.0)[:, None])
 
 
 def turn_of(Q: np.ndarray) -> float:
     """1 − |cos| of the component that a rotation turns most."""
-    return max(float((1.0 - np.abs(np.diagonal(Q))).max()), 0.0)
+    return max(1.0 - float(np.abs(Q.diagonal()).min()), 0.0)
 
 
 def safe(U: Parts, stats: Stats, bend: tuple[float, float | None]) -> Parts:
@@ -188,8 +200,8 @@ def remembered(past: Memory, A: np.ndarray) -> Memory:
     step, turn = past.step[0], A - past.slope[0]
     if np.vdot(step, turn) <= 1e-9 * np.vdot(step, step):
         return past
-    steps, turns = np.append(past.steps, step[None], axis=0), np.append(past.turns, turn[None], axis=0)
-    return past._replace(steps=steps[-MEMORY:], turns=turns[-MEMORY:])
+    steps, turns = (np.concatenate((a[1 - MEMORY :], b[None])) for a, b in ((past.steps, step), (past.turns, turn)))
+    return past._replace(steps=steps, turns=turns)
 
 
 def direction(A: np.ndarray, h: np.ndarray, past: Memory) -> np.ndarray:

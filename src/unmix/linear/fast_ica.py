@@ -31,7 +31,7 @@ from unmix.engine.trace import Fit
 from unmix.linear._contrasts import Contrast, contrast
 from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
-from unmix.linear._held import ORIGIN_ROWS, Frame, Images, Sampled, Whitening
+from unmix.linear._held import Frame, Images, Sampled, Whitening
 from unmix.linear._reliable import agreement, doubts, interference
 from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, turned
 from unmix.maths.arrays import Array
@@ -240,8 +240,8 @@ class FastICA(Reconstructs, Components, Model):
         return [*([] if self.whiten is False else [Whitening(k, shape)]), *sampled, self]
 
     def sizes(self, shape: Shape) -> Sizes:
-        """Larger blocks where the d×d moments are large; nothing is drawn from a sample."""
-        return Sizes(block_rows(shape), ORIGIN_ROWS)
+        """Larger blocks where the d×d moments are large; no rows are needed for the first rotation."""
+        return Sizes(block_rows(shape), 0)
 
     def starts(self) -> int:
         """A given rotation is one start."""
@@ -314,10 +314,10 @@ class FastICA(Reconstructs, Components, Model):
         return turned(U, stats, bend)[0]._replace(tries=tries)
 
     def leap(self, U: Parts, stats: Stats) -> Parts | None:
-        """The bold step, unless `update` takes it."""
+        """The bold step; the last one, if it is as short as `update` would have it."""
         if U.active < 0:
             ahead, change = bold(U, stats)
-            return None if change <= self.tol and nearly(stats, self.tol) else ahead
+            return ahead._replace(done=True) if change <= self.tol and nearly(stats, self.tol) else ahead
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         return None if change <= self.tol or tries >= self.max_iter else ahead._replace(tries=tries)
