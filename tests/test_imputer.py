@@ -177,7 +177,7 @@ def test_draws_go_by_a_law_that_is_not_drawn_in():
     H = np.column_stack([X[:, 0], np.where(low, X[:, 1], np.nan)])
     columns = Columns.of(H, np.zeros(2, bool))
     y = columns.scaled(H)
-    law = fit_law("one Gaussian", y, columns, 0, lambda what: None)
+    law = fit_law("one Gaussian", y, columns, [np.array([0]), np.array([1])], 0, lambda what: None)
     means = [columns.unscaled(law.moments(i, y)[0])[:, 1].mean() for i in range(len(law.weights))]
     line = np.polyfit(X[low, 0], X[low, 1], 1)
     expected = np.where(low, X[:, 1], np.polyval(line, X[:, 0]))
@@ -512,3 +512,51 @@ def test_wrong_input_is_told():
     of_frame = unmix.Imputer(random_state=0).fit(frame)
     with pytest.raises(ValueError, match="no column 'a'"):
         of_frame.transform(frame.rename(columns={"a": "z"}))
+
+
+# ---------------------------------------------------------------- found by use
+
+
+def test_a_column_that_few_rows_show_is_among_any_sample_of_rows():
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    X[3:, 2] = np.nan
+    imputer = unmix.Imputer(random_state=0).fit(X)
+    assert not np.isnan(imputer.transform(X)).any()
+    assert not np.isnan(imputer.impute(X[:50], n_draws=1)).any()
+
+
+def test_a_fit_that_fails_leaves_the_old_one():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[::5, 1] = np.nan
+    imputer = unmix.Imputer(random_state=0).fit(X)
+    before = imputer.transform(X)
+    with pytest.raises(ValueError, match="no observed cell"):
+        imputer.fit(np.full((3, 2), np.nan))
+    np.testing.assert_array_equal(imputer.transform(X), before)
+
+
+def test_what_is_warned_of_in_fit_is_among_the_notes():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    X[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="hold no value"):
+        imputer = unmix.Imputer(random_state=0).fit(X)
+    assert imputer.notes_ == ["columns [1] hold no value and are left empty"]
+
+
+def test_yes_and_no_are_as_unsure_as_a_category():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=100), "coin": pd.array(rng.random(100) < 0.5, dtype="boolean")})
+    frame.loc[:29, "coin"] = pd.NA
+    std = unmix.Imputer(random_state=0).fit(frame).impute(frame, return_std=True)[1]["coin"]
+    share = frame["coin"].mean()
+    assert std[:30].to_numpy() == pytest.approx(np.sqrt(share * (1 - share)), abs=0.03)
+
+
+def test_infinite_cells_of_a_table_are_filled_as_they_are_said_to_be():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    frame.loc[0, "a"] = np.inf
+    imputer = unmix.Imputer(random_state=0).fit(frame)
+    assert any("infinite" in note for note in imputer.notes_)
+    filled = imputer.transform(frame)
+    assert np.isfinite(filled.to_numpy()).all()
+    assert (filled.iloc[1:] == frame.iloc[1:]).all().all()

@@ -45,7 +45,7 @@ def show(source: Source, seed: int, say: Session) -> Any:
 def holes(source: Source, names: list[str]) -> dict[str, int]:
     """How many cells of each column are empty."""
     if isinstance(source, Table):
-        seen = {c.name: c.seen.missing - c.seen.infinite for c in source.columns}
+        seen = {c.name: c.seen.missing for c in source.columns}
         return {name: seen[name] for name in names}
     x = source.whole(unmix.get_config().budget)
     return {f"x{j}": int(np.isnan(x[:, j]).sum()) for j in range(source.d)}

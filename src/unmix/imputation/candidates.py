@@ -24,6 +24,7 @@ FEWEST = 8  # rows, below which the column means are all that can be told
 REGRESSION_ROWS = 2000  # of which regressions are made, at most
 ROWS_PER_COMPONENT = 15  # at least
 FEW_ROWS = 20  # for each column: where there are fewer, a larger ridge may be right
+RARE = 6  # rows of each column that any sample of rows has
 STEPS = 60  # of a fit, at most: guesses do not need the last digit
 
 
@@ -66,6 +67,18 @@ def possible(n: int, d: int) -> list[str]:
     return [MEAN, *(name for name in names if name != SHRUNK or n < FEW_ROWS * d), CURVES, TREES]
 
 
+def some_rows(y: np.ndarray, groups: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> np.ndarray:
+    """At most so many rows, drawn at random, but first some that show each group: a rare cell must not be lost."""
+    order = rng.permutation(len(y))
+    if len(y) > most:
+        seen = ~np.isnan(y[order])
+        rare = [order[seen[:, own].all(axis=1)][:RARE] for own in groups]
+        rows = np.concatenate([*rare, order])
+        _, at = np.unique(rows, return_index=True)
+        order = rows[np.sort(at)][:most]
+    return np.sort(order)
+
+
 def fit_density(name: str, y: np.ndarray, columns: Columns, seed: int) -> Any:
     """A density of the rows that show something."""
     some = ~np.isnan(y).all(axis=1)
@@ -93,7 +106,7 @@ def fit(
     if not chained:
         return Fits(models, [], [])
     rng = generator(seed, "regressions")
-    some = np.sort(rng.permutation(len(y))[:REGRESSION_ROWS])
+    some = some_rows(y, groups, REGRESSION_ROWS, rng)
     rows, (_, mean, covariance) = y[some], models[BASE].gaussians()
     designs = without_each(rows, groups, mean[0], covariance[0])
     smooth, forests = [], []

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from unmix.engine.draws import generator
-from unmix.imputation.candidates import BASE, DENSITIES, MEAN, SHRUNK, fit, guesses, possible
+from unmix.imputation.candidates import BASE, DENSITIES, MEAN, SHRUNK, fit, guesses, possible, some_rows
 from unmix.imputation.columns import Columns
 from unmix.imputation.stacking import (
     Held,
@@ -50,8 +50,7 @@ def choose(
     y: np.ndarray, columns: Columns, groups: Sequence[np.ndarray], seed: int, tell: Callable[..., None]
 ) -> Choice:
     """Hide cells, let every candidate fill them, and weigh the candidates."""
-    some = np.sort(generator(seed, "choice").permutation(len(y))[:CHOICE_ROWS])
-    y = y[some]
+    y = y[some_rows(y, groups, CHOICE_ROWS, generator(seed, "choice"))]
     names, parts = possible(int((~np.isnan(y).all(axis=1)).sum()), len(groups)), []
     masks, likely = (hidden(y, groups, seed), odds(y, groups)) if len(names) > 1 else ([], np.ones((0, 0)))
     for f, mask in enumerate(masks):

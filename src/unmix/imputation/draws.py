@@ -45,19 +45,27 @@ def with_levels(
             out[:, own] = ((level[:, None] == np.arange(use.width)) - np.array(use.centers)) / use.scale
         elif use.levels or use.kind == "boolean":
             center, scale = columns.center[own], columns.scale[own]
-            p = (mean[:, own] * scale + center) * use.scale + use.centers[0]
+            p = chance(mean[:, own], use, columns, own)
             out[:, own] = (((ndtr(z[:, own]) > 1 - p) - use.centers[0]) / use.scale - center) / scale
     return out
 
 
 def shown_deviations(mean: np.ndarray, deviation: np.ndarray, columns: Columns, uses: Sequence[Any]) -> np.ndarray:
-    """Deviations in numbers; of a category √(p (1 − p)), p the probability of its likeliest level."""
+    """Deviations in numbers; of a category, and of yes and no, √(p (1 − p)), p the probability of what is put there."""
     out = deviation * columns.scale
     for use, own in spans(uses):
         if use.levels:
             p = shares(mean[:, own], use).max(axis=1)
             out[:, own] = np.sqrt(p * (1 - p))[:, None]
+        elif use.kind == "boolean":
+            p = chance(mean[:, own], use, columns, own).clip(0.0, 1.0)
+            out[:, own] = np.sqrt(p * (1 - p))
     return out
+
+
+def chance(mean: np.ndarray, use: Any, columns: Columns, own: slice) -> np.ndarray:
+    """How likely a column of yes and no is yes."""
+    return np.asarray((mean * columns.scale[own] + columns.center[own]) * use.scale + use.centers[0])
 
 
 def spans(uses: Sequence[Any]) -> Iterator[tuple[Any, slice]]:

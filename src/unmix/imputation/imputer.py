@@ -14,6 +14,7 @@ rules ask. A best guess is drawn in to what was seen; draws are not, or what is 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
@@ -26,6 +27,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.engine.draws import generator
+from unmix.engine.runners import one_blas_thread
 from unmix.imputation.candidates import (
     DENSITIES,
     MEAN,
@@ -33,6 +35,7 @@ from unmix.imputation.candidates import (
     Fits,
     fit,
     guesses,
+    some_rows,
 )
 from unmix.imputation.choice import choose, reason
 from unmix.imputation.columns import Columns
@@ -45,6 +48,7 @@ from unmix.imputation.tables import Grid, Sheet, is_table
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files
+from unmix.model.results import AllOrNothing
 from unmix.table.errors import TableError
 from unmix.table.recipe import Recipe
 from unmix.table.table import Table
@@ -55,8 +59,8 @@ FIT_ROWS = 20_000  # of which densities are made, at most
 class Imputer(Files, TransformerMixin, BaseEstimator):
     """Fill the empty cells of any table, say how sure each filling is, and draw several.
 
-    Candidates (one Gaussian, mixtures of several, factors, both of the columns and of their normal scores, smooth
-    regressions, trees) fill cells that were held out; each column is then filled by the weighted mean of candidates
+    Candidates (one Gaussian, mixtures of several, both of the columns and of their normal scores, smooth regressions,
+    trees) fill cells that were held out; each column is then filled by the weighted mean of candidates
     for which that error is least. Nothing has to be chosen.
 
     Parameters
@@ -83,7 +87,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         Root mean square error of held-out cells in the units of the column, ours and that of its mean; of categories
         and of yes and no the share of wrong ones, and that of the commonest. NaN where none were held out.
     notes_ : list of str
-        What a person should know: columns that are left alone, levels that are unknown.
+        What a person should know: columns that are left alone, or filled with the one value that they hold.
     n_features_in_ : int
         Columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -160,25 +164,29 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        with AllOrNothing(self), one_blas_thread(), progress_line(type(self).__name__, get_config()) as tell:
+            self._fit(X, tell)
+        return self
+
+    def _fit(self, X: Any, tell: Callable[..., None]) -> None:
+        """Learn the columns, then the models."""
         given = self._learn(X)
         groups = self._groups()
         x = given.x[:, self._alive_] if isinstance(given, Grid) else given.x
         fixed = [bool(use.levels) for use in self._uses() for _ in range(use.width)] or [False] * x.shape[1]
         self._columns_ = Columns.of(x, np.array(fixed))
         rows, seed = self._columns_.scaled(x), int(check_random_state(self.random_state).randint(2**31 - 1))
-        with progress_line(type(self).__name__, get_config()) as tell:
-            choice = choose(rows, self._columns_, groups, seed, tell)
-            self.chosen_, self.scores_ = choice.chosen, choice.scores
-            self.candidates_, self.weights_, self._spread_ = choice.candidates, choice.weights, choice.spread
-            self.reason_ = reason(choice)
-            self.errors_, self.baseline_ = how_well(choice, groups, self._columns_, self._uses())
-            some = np.sort(generator(seed, "rows").permutation(len(rows))[:FIT_ROWS])
-            rows, self._density_, self._about_ = rows[some], choice.law, choice.about
-            fits = fit(self.candidates_, rows, self._columns_, groups, seed, tell)
-            self._models_, self._curves_, self._trees_ = fits
-            law = self._density_
-            self._law_ = fit_law(law, rows, self._columns_, seed, tell) if law else nothing(rows.shape[1])
-        return self
+        choice = choose(rows, self._columns_, groups, seed, tell)
+        self.chosen_, self.scores_ = choice.chosen, choice.scores
+        self.candidates_, self.weights_, self._spread_ = choice.candidates, choice.weights, choice.spread
+        self.reason_ = reason(choice)
+        self.errors_, self.baseline_ = how_well(choice, groups, self._columns_, self._uses())
+        some = some_rows(rows, groups, FIT_ROWS, generator(seed, "rows"))
+        rows, self._density_, self._about_ = rows[some], choice.law, choice.about
+        fits = fit(self.candidates_, rows, self._columns_, groups, seed, tell)
+        self._models_, self._curves_, self._trees_ = fits
+        law = self._density_
+        self._law_ = fit_law(law, rows, self._columns_, groups, seed, tell) if law else nothing(rows.shape[1])
 
     def transform(self, X: Any) -> Any:
         """Return the table with its empty cells filled.
@@ -229,7 +237,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             raise ValueError(f"n_draws={n_draws!r}: give a whole number of at least 1")
         state = self.random_state if random_state is None else random_state
         seed = int(check_random_state(state).randint(2**31 - 1))
-        with progress_line(type(self).__name__, get_config()) as tell:
+        with one_blas_thread(), progress_line(type(self).__name__, get_config()) as tell:
             draws = [given.filled(d) for d in self._draws(given, n_draws, seed, tell)]
         return np.stack(draws) if isinstance(given, Grid) else draws
 
@@ -352,7 +360,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             if not self._alive_.any():
                 raise ValueError("X has no observed cell: there is nothing to learn from; give rows that hold values")
             if not self._alive_.all():
-                self._note(f"columns {np.flatnonzero(~self._alive_).tolist()} hold no value and are left empty")
+                self.notes_.append(f"columns {np.flatnonzero(~self._alive_).tolist()} hold no value and are left empty")
+                self._note(self.notes_[-1])
             return grid
         table = X if isinstance(X, Table) else Table(X)
         known = table.suited("standardised")

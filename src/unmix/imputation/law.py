@@ -14,14 +14,14 @@ rows: noise is made larger by √(n/(n − 2(p + 1))), n the rows of a component
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from unmix.engine.draws import generator
-from unmix.imputation.candidates import DENSITIES
+from unmix.imputation.candidates import DENSITIES, some_rows
 from unmix.imputation.columns import Columns
 from unmix.maths import gaussian
 from unmix.maths.arrays import Array
@@ -76,7 +76,9 @@ def nothing(d: int) -> Law:
     return Law(np.zeros((0, 0)), np.zeros((0, 0, d)), np.zeros((0, 0, d, d)), 0.0)
 
 
-def fit_law(name: str, y: np.ndarray, columns: Columns, seed: int, tell: Callable[..., None]) -> Law:
+def fit_law(
+    name: str, y: np.ndarray, columns: Columns, groups: Sequence[np.ndarray], seed: int, tell: Callable[..., None]
+) -> Law:
     """A density of rows, and of its bootstrap."""
     kind = DENSITIES[name]
     y = y[~np.isnan(y).all(axis=1)]
@@ -90,7 +92,7 @@ def fit_law(name: str, y: np.ndarray, columns: Columns, seed: int, tell: Callabl
         return GaussianMixture(k, reg_covar=ridge, max_iter=STEPS, tol=TOL, random_state=seed)
 
     rng, size = generator(seed, "bootstrap"), min(n, BOOTSTRAP_ROWS)
-    some = np.sort(rng.permutation(n)[:size])
+    some = some_rows(y, groups, size, rng)
     numbers = [k for k in COMPONENTS if k <= kind.components] if kind.components > 1 else [1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -104,7 +106,7 @@ def fit_law(name: str, y: np.ndarray, columns: Columns, seed: int, tell: Callabl
         for b in range(ESTIMATES):
             tell(f"draws, the bootstrap {b + 1} of {ESTIMATES}")
             w, again = rng.exponential(size=size), model(k)
-            some = np.sort(rng.permutation(n)[:size])
+            some = some_rows(y, groups, size, rng)
             fit_together([again], u[some], [w * (size / w.sum())], [seed], first=[fit.parts])
             found.append(again.gaussians())
     c = np.sqrt(size / (2.0 * n - size))  # beside the weights, the rows that were taken vary, too

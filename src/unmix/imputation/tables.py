@@ -79,7 +79,7 @@ class Sheet:
         """Which cells of a column hold nothing."""
         column = self._column(name)
         if is_amount(column.type):
-            return np.isnan(amounts(column))
+            return ~np.isfinite(amounts(column))  # infinities are taken for missing, and said to be
         return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
     def unknown(self) -> list[str]:
@@ -110,14 +110,14 @@ class Sheet:
     def deviations(self, values: np.ndarray) -> Any:
         """A table of standard deviations: 0 where a cell was observed, NaN where it is left empty.
 
-        Of a category that of its level's being right or wrong, √(p (1 − p)).
+        Of a category, and of yes and no, that of its level's being right or wrong, √(p (1 − p)).
         """
         import pyarrow as pa
 
         out = {name: np.where(self.empty(name), np.nan, 0.0) for name in self.raw.names}
         at = 0
         for use in self.recipe.uses:
-            own = values[:, at : at + use.width] * (1.0 if use.levels else use.scale)
+            own = values[:, at : at + use.width] * (1.0 if use.levels or use.kind == "boolean" else use.scale)
             out[use.name] = np.where(np.isnan(out[use.name]), own[:, 0], 0.0)
             at += use.width
         for name in self.constants:
