@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):  # set before NumPy is there to read it
+    share = str(max(1, (os.cpu_count() or 1) // workers))  # threads that wait by spinning take the others' cores
+    os.environ |= {"OPENBLAS_NUM_THREADS": share, "OMP_NUM_THREADS": share}
+
 
 @pytest.fixture(scope="session")
 def data_folder():

@@ -30,6 +30,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unmix.table.read import TableError, read
+from unmix.table.values import Tally, numbers
 
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the shared data")
@@ -710,6 +711,13 @@ def test_random_frames_in_random_dialects(tmp_path_factory, drawn):
     path = tmp_path_factory.mktemp("t") / "t.csv"
     path.write_bytes(data)
     same(read(path), frame)
+
+
+@SIMPLE
+@given(st.lists(st.text("+-−$€()%‰ .,'15eEinf", max_size=8)), st.sampled_from(".,"))
+def test_whatever_stands_around_a_number_it_is_read_or_left(cells, point):
+    values = numbers(pa.array(["+-0.875", "-$-3", "$-3", *cells], pa.string()), point, Tally())
+    assert values[:3].to_pylist() == [None, None, -3]
 
 
 @pytest.mark.slow

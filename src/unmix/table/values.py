@@ -33,7 +33,8 @@ def numeral(point: str, mark: str) -> str:
     """Pattern of a number as people write it: signs, thousands in groups of three, currency, per cent."""
     p, m = re.escape(point), re.escape(mark)
     whole = rf"(?:[1-9]\d{{0,2}}(?:{m}\d{{3}})+|[1-9]\d{{0,2}}(?:{GAP}\d{{3}})+|\d+)"
-    return rf"^[+−-]?{MONEY}?{GAP}?[+−-]?(?:{whole}(?:{p}\d*)?|{p}\d+)(?:[eE][+-]?\d+)?{GAP}?(?:{MONEY}|%|‰)?$"
+    before = rf"(?:[+−-]?{MONEY}?{GAP}?|{MONEY}?{GAP}?[+−-])"  # one sign: "+-3" is no number
+    return rf"^{before}(?:{whole}(?:{p}\d*)?|{p}\d+)(?:[eE][+-]?\d+)?{GAP}?(?:{MONEY}|%|‰)?$"
 
 
 NUMERAL = {".": numeral(".", ","), ",": numeral(",", ".")}
