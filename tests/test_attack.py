@@ -16,7 +16,7 @@ from attack import arrays, files, harness, interrupts, kills
 from attack.harness import Child, Report, attacks, generator
 from attack.mutations import KINDS
 
-SECONDS = 4.0
+SECONDS = 2.5
 
 
 @pytest.mark.slow

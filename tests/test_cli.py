@@ -410,7 +410,7 @@ def test_what_is_stopped_leaves_nothing_half_written(tmp_path, by, code):
     work, kept = tmp_path / "work", tmp_path / "kept"
     work.mkdir()
     kept.mkdir()
-    pd.DataFrame(rng.normal(size=(60_000, 30))).to_csv(work / "t.csv", index=False)
+    pd.DataFrame(rng.normal(size=(20_000, 30))).to_csv(work / "t.csv", index=False)
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + MAIN[2]
     args = ["cluster", "t.csv", "--k", "40", "--set", "tol=0", "--set", "max_iter=100000", "--memory", "0.01"]
     process = subprocess.Popen(
@@ -424,7 +424,7 @@ def test_what_is_stopped_leaves_nothing_half_written(tmp_path, by, code):
     began = time.monotonic()
     while not os.listdir(kept) and time.monotonic() - began < 60:  # the table is kept in a file as soon as it is read
         time.sleep(0.05)
-    time.sleep(3)
+    time.sleep(1.5)
     process.send_signal(by)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, (out, err)
