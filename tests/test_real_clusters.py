@@ -142,9 +142,9 @@ def test_a_mixture_finds_the_number_of_clusters(name):
 @pytest.mark.parametrize("model", [unmix.KMeans(), unmix.GaussianMixture()])
 def test_one_where_there_is_one(model, kind):
     ones = 0
-    for seed in range(40):
+    for seed in range(20):
         X = getattr(np.random.default_rng(seed), kind)(size=(200, 2)) * [1, 3]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of many fits some do not converge
             ones += unmix.select(model, X, range(1, 6), random_state=seed).k == 1
-    assert ones >= 38
+    assert ones >= 19
