@@ -43,12 +43,14 @@ from unmix.model import Model
 from unmix.model.capabilities import Geometry, Groups, Space
 
 UNKNOWN = float(np.finfo(np.float64).max)  # a loss that was not yet seen
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of ‖φ(x)‖² and ‖m‖²: what their difference may owe to it
 
 
 class Events(NamedTuple):
     """What happened."""
 
     empty: int  # clusters that no row is left for
+    alike: bool = False  # whether what tells rows apart is lost in the rounding of the kernel
 
 
 class Parts(NamedTuple):
@@ -115,17 +117,19 @@ class KernelLloyd(Stage):
         return Labels(label, label, False, label, UNKNOWN, True, Events(empty))
 
     def step(self, U: Labels, data: Matrix, rng: np.random.Generator) -> tuple[Labels, float]:
-        """The nearest means of these clusters; ties stay, so that no label runs in circles."""
+        """The nearest means of these clusters; ties, to rounding, stay, so that no label runs in circles."""
         return self._next(U, data)
 
     def _next(self, U: Labels, data: Matrix) -> tuple[Labels, float]:
         w, best, least = data.w, U.best, U.least
         share, N = shares(U.label, w, self.K)
         inner = data.times(share)
-        apart = data.own[:, None] - 2 * inner + np.einsum("jk,jk->k", share, inner)
+        square = np.einsum("jk,jk->k", share, inner)
+        apart = data.own[:, None] - 2 * inner + square
         apart[:, N == 0] = np.inf
         here = np.take_along_axis(apart, U.label[:, None], axis=1)[:, 0]
-        new = np.where(apart.min(axis=1) < here, apart.argmin(axis=1), U.label)
+        blur = ROUNDING * (np.abs(data.own) + np.abs(square[U.label]))
+        new = np.where(apart.min(axis=1) < here - blur, apart.argmin(axis=1), U.label)
         near = np.take_along_axis(apart, new[:, None], axis=1)[:, 0]
         label, empty = refill(new, w, near, self.K)
         loss = float(w @ here)
@@ -152,7 +156,8 @@ class KernelLloyd(Stage):
         share, _ = shares(label, data.w, self.K)
         square = np.einsum("jk,jk->k", share, data.times(share))
         rows = data.rows[:0] if self.kernel.kernel == "precomputed" else data.rows
-        return Parts(rows.astype(np.float64), share, square, data.shift, U.events)
+        events = U.events._replace(alike=min(self.K, len(data.w)) > 1 and alike(data))
+        return Parts(rows.astype(np.float64), share, square, data.shift, events)
 
 
 class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
@@ -323,8 +328,13 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
         return Described(Parts, Stats, Any, {"k": self.n_clusters, **held})
 
     def notes(self, U: Parts) -> list[str]:
-        """Empty clusters."""
+        """Empty clusters, and rows that the kernel does not tell apart."""
         out = []
+        if U.events.alike:
+            out.append(
+                "the kernel sees all rows as alike: what tells them apart is lost in rounding, and the labels mean "
+                "nothing; scale the columns, or give a gamma that suits their distances"
+            )
         if U.events.empty:
             out.append(
                 f"{U.events.empty} of {self.n_clusters} clusters are empty: there are too few different rows, or the "
@@ -395,6 +405,13 @@ class KernelKMeans(ClusterMixin, Groups, Geometry, Model):
             assert (outside != inside).all(), "the ring was not told from what it surrounds"
 
         return cls(2, gamma=0.5, n_init=10, random_state=0), X, found
+
+
+def alike(data: Matrix) -> bool:
+    """Whether the mean of ‖φ(x) − m‖², m the mean of all rows, is no more than rounding makes of K(x, x)."""
+    share = (data.w / data.w.sum())[:, None]
+    spread = float(share[:, 0] @ data.own) - float(share[:, 0] @ data.times(share)[:, 0])
+    return bool(abs(spread) <= ROUNDING * float(share[:, 0] @ np.abs(data.own)))
 
 
 def shares(label: np.ndarray, w: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
