@@ -3,7 +3,7 @@
 `python -m benchmarks.imputation [odd|even] [rivals] [seeds] [set …]`
 
 Sets come in the order of the alphabet; the default of `Imputer` was chosen on the odd ones (the first, the third, …),
-the even ones confirm it. Of each up to 300 rows and 8 columns are drawn, standardised. Then observed cells are
+the even ones confirm it. Of each up to 400 rows and 12 columns are drawn, standardised. Then observed cells are
 removed: 10, 30 and 50 % at random ("random"); the same shares of two thirds of the columns, the likelier the larger
 another column, which stays whole, is ("column"); and 30 % the likelier the larger they are themselves ("value"), of
 which nothing can be promised: such cases are printed and not counted. All with three seeds, or as many as told. For
@@ -14,9 +14,9 @@ each case are printed
 - energy: energy distance of the filled rows to the true ones, filled by draws and by means;
 
 as means over seeds, then in how many cases ours is lowest or within 2 % of the lowest, and in how many it is worst.
-Chained trees are scikit-learn's `IterativeImputer` with 30 extremely randomised trees and 3 rounds, miceforest is asked
-for predictions (mean_match_candidates=0), 5 rounds. Rivals' numbers are kept in the system's temporary folder, as they
-take hours; `rivals` makes them and ends. A package that is not installed is left out.
+Chained trees are scikit-learn's `IterativeImputer` with 100 extremely randomised trees and at most 10 rounds, as both
+have by default; miceforest is asked for predictions (mean_match_candidates=0), 5 rounds. Rivals' numbers are kept in
+the system's temporary folder, as they take long; `rivals` makes them and ends. What is not installed is left out.
 """
 
 import importlib.util
@@ -44,8 +44,9 @@ from sklearn.tree import ExtraTreeRegressor
 import unmix
 
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
-ROWS, COLUMNS = 300, 8
+ROWS, COLUMNS = 400, 12
 SEEDS = 3
+TREES, ROUNDS = 100, 10  # of the chained trees
 HOLES = [("random", s) for s in (0.1, 0.3, 0.5)] + [("column", s) for s in (0.1, 0.3, 0.5)] + [("value", 0.3)]
 NEAR = 1.02  # times the lowest error is as good
 Z90 = 1.6449
@@ -105,6 +106,8 @@ SETS: dict[str, Callable[[], np.ndarray]] = {
     "pima": lambda: outlying("29_Pima"),
     "sleep": lambda: shared("missing/sleep.csv.gz"),
     "spambase": lambda: shared("spambase/spambase.csv.gz")[:, :-1],
+    "statlog": lambda: plain("clustering/uci/statlog.data.gz"),
+    "vowels": lambda: outlying("40_vowels"),
     "wine": lambda: datasets.load_wine().data,
     "yeast": lambda: plain("clustering/uci/yeast.data.gz"),
 }
@@ -163,13 +166,13 @@ def scikit(make: Callable[[int], Any]) -> Fill:
 
 
 class Forest(RegressorMixin, BaseEstimator):
-    """`ExtraTreesRegressor(30)`, without what that does around its trees, which takes longer than these."""
+    """`ExtraTreesRegressor()`, without what that does around its trees, which takes longer than these."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "Forest":
         """Grow the trees."""
         x = np.ascontiguousarray(X, dtype=np.float32)
         self.trees_ = [
-            ExtraTreeRegressor(max_features=1.0, random_state=t).fit(x, y, check_input=False) for t in range(30)
+            ExtraTreeRegressor(max_features=1.0, random_state=t).fit(x, y, check_input=False) for t in range(TREES)
         ]
         return self
 
@@ -182,7 +185,7 @@ class Forest(RegressorMixin, BaseEstimator):
 def chained(X: np.ndarray, seed: int) -> np.ndarray:
     """Chained regressions by trees."""
     with sklearn.config_context(skip_parameter_validation=True):
-        return np.asarray(IterativeImputer(Forest(), max_iter=3, random_state=seed).fit_transform(X))
+        return np.asarray(IterativeImputer(Forest(), max_iter=ROUNDS, random_state=seed).fit_transform(X))
 
 
 def boosted(X: np.ndarray, seed: int) -> np.ndarray:

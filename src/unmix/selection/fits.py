@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from unmix.engine.draws import generator
 from unmix.engine.start import gain_of
@@ -106,9 +105,10 @@ def collapsed(model: Any, fit: Any) -> bool:
 def _thinnest(C: np.ndarray, among: np.ndarray) -> float:
     """The least variance of covariances C in any direction, as a share of that of another."""
     unit = np.sqrt(np.maximum(np.diag(among), 1e-300))
-    among, C = among / np.outer(unit, unit), C / np.outer(unit, unit)
     floor = ROUNDING * np.eye(len(among))  # of columns that follow from others
-    return min(float(eigh(c + floor, among + floor, eigvals_only=True, subset_by_index=(0, 0))[0]) for c in C)
+    among, C = among / np.outer(unit, unit) + floor, C / np.outer(unit, unit) + floor
+    inverse = np.linalg.solve(np.linalg.cholesky(among), np.eye(len(among)))
+    return float(np.linalg.eigvalsh(inverse @ C @ inverse.T).min())
 
 
 def settle_ridge(q: Question) -> str:
