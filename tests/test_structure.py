@@ -25,8 +25,10 @@ MAY_IMPORT = {
     "outlier": {"outlier", "model", "engine", "maths", "kernels", *FAMILIES},
     "imputation": {"imputation", "model", "table", "engine", "maths", "kernels", *FAMILIES},
     "explanation": {"explanation", "model", "table", "engine", "maths"},
+    "reporting": {"reporting", "explanation", "selection", "table", "engine", "io", "model"},
     "cli": {
         "cli",
+        "reporting",
         "imputation",
         "explanation",
         "selection",

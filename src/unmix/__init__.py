@@ -50,6 +50,7 @@ _OTHERS = {
     "explain": "unmix.explanation.explain",
     "pool": "unmix.imputation.pool",
     "dimension": "unmix.validate.dimension",
+    "report": "unmix.reporting.report",
 }
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "load",
     "models",
     "pool",
+    "report",
     "select",
     "set_config",
     "triples",
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
     from unmix.outlier.conformal import OutlierDetector
+    from unmix.reporting.report import report
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select
     from unmix.selection.result import Selection

@@ -18,7 +18,7 @@ import click
 
 import unmix
 
-COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "impute", "fit", "apply", "models", "completion")
+COMMANDS = ("report", "info", "select", "cluster", "reduce", "outliers", "impute", "fit", "apply", "models", "completion")
 ALIASES = {"transform": "apply"}  # as it was called before
 STOPPED = 130  # as shells say it of Ctrl-C
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError, NotImplementedError, OverflowError)
@@ -27,6 +27,7 @@ HELP = """Find the hidden parts of data: groups, components, topics, odd rows.
 To begin, on any table – text, dates, categories and empty cells may be in it:
 
 \b
+  unmix report table.csv                     a page that tells what is in it
   unmix info table.csv                       what the file holds, column by column
   unmix select table.csv                     how many groups there are
   unmix cluster table.csv --out groups.csv   find them; each row with its group

@@ -20,7 +20,6 @@ from unmix.table import Table, TableError
 
 ARRAYS = (".zarr", ".h5", ".hdf5")  # that no table is made of
 WIDE = 10_000  # columns of an array that are still told apart
-PIECES = 400  # of a table, spread evenly, that stand for all of it
 TYPED = (".parquet", ".feather")  # files that keep the types of columns
 CHUNK = 16 << 20  # bytes of rows that are written at a time, about
 
@@ -90,21 +89,6 @@ def is_array(path: str) -> bool:
 def weights_of(source: Source) -> np.ndarray | None:
     """How many times each row counts."""
     return source.weights if isinstance(source, Table) else None
-
-
-def part_of(source: Source, rows: int) -> Source:
-    """About so many rows, in pieces spread evenly over the table, where it has many more."""
-    if not isinstance(source, Table) or source.n <= 2 * rows:
-        return source
-    import pyarrow as pa
-
-    piece = max(1, rows // PIECES)
-    starts = np.linspace(0, source.n - piece, PIECES).astype(int)
-    names = [*source.recipe.columns, *source.role("weight")]
-    some = pa.concat_tables([source.raw.slice(int(a), int(a) + piece, names) for a in starts])
-    kinds = {c.name: c.kind for c in source.columns if c.role == "used"}
-    weight = next(iter(source.role("weight")), None)
-    return Table(some, columns=source.recipe.columns, weights=weight, kinds=kinds, scale=source.scale)
 
 
 def write_beside(

@@ -10,7 +10,6 @@ import click
 from unmix.cli.options import SAY, TABLE, Ask, asking
 
 SHOWN = 60  # columns in the table; --json has all
-LEVELS = 3  # of a category that are shown
 WIDE = 80  # characters of a screen, from which on there is room for the number of different values
 ROLES = {"used": "", "id": "names the rows", "label": "label", "weight": "weight", "left out": "left out"}
 
@@ -74,47 +73,18 @@ class Columns:
         self.columns = columns
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
+        from unmix.explanation.contents import values
         from unmix.explanation.words import percent, shortened, table
 
         wide, rows = options.max_width >= WIDE, []
         for c in self.columns[:SHOWN]:
             missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
             distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
-            told = [text for text in (ROLES[c.role] + f": {c.why}" * bool(c.why), _values(c)) if text]
+            told = [text for text in (ROLES[c.role] + f": {c.why}" * bool(c.why), values(c)) if text]
             name = shortened(c.name, max(14, options.max_width // (3 if wide else 4)))
             rows.append([name, c.kind, missing, *([distinct] if wide else []), "; ".join(told)])
         heads = ["column", "holds", "missing", *(["different"] if wide else []), "values"]
         yield table(heads, rows, left=2, wrap=[len(heads) - 1])
-
-
-def _values(c: Any) -> str:
-    """The range of numbers and dates with their mean, the commonest levels of what else there is."""
-    from unmix.explanation.words import decimals, number, percent
-
-    seen = c.seen
-    if c.kind in ("number", "integer", "count"):
-        whole = 0 if seen.whole else decimals(seen.deviation)
-        low, high = number(seen.low, whole), number(seen.high, whole)
-        return f"{low} to {high}, mean {number(seen.mean, decimals(seen.deviation))}"
-    if seen.low is not None and c.kind == "date":
-        return f"{_day(seen.low)} to {_day(seen.high)}"
-    if c.kind in ("identifier", "text"):
-        return f"{_short(seen.first)}, …" if seen.first is not None else ""
-    some = sorted((seen.levels or {}).items(), key=lambda level: -level[1])[:LEVELS]
-    more = ", …" * (len(seen.levels or {}) > LEVELS)
-    return ", ".join(f"{_short(level)} {percent(n / seen.filled)}" for level, n in some) + more
-
-
-def _day(value: Any) -> str:
-    """A date; with its time, where it has one."""
-    return str(value).removesuffix(" 00:00:00")
-
-
-def _short(value: Any) -> str:
-    from unmix.explanation.words import shortened
-
-    text = str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
-    return shortened(" ".join(text.split()), 24)
 
 
 def _facts(c: Any) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""How many components stand for the columns, and what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import unmix
+from unmix.explanation import FoundComponents
+from unmix.explanation.words import percent, plural
+from unmix.reporting.section import Chart, Grid, Section
+from unmix.reporting.view import View
+
+MOST = 20  # components of the scree plot
+NAMED = 3  # columns that name a component
+TOLD = 8  # components in the table
+WEAK = 0.3  # of the strongest loading, below which a column does not name a component
+
+
+def components(view: View) -> Section | None:
+    """Principal components of the columns, and how many are more than chance."""
+    d, n = view.some.d, view.some.n
+    if d < 3 or n < 5:
+        return None
+    view.tell("components")
+    most = min(d, n - 1, MOST)
+    scree = unmix.PCA(most, random_state=view.seed).fit(view.some, sample_weight=view.usual)
+    k = int(unmix.PCA("parallel", random_state=view.seed).fit(view.some, sample_weight=view.usual).n_components_)
+    view.components = unmix.PCA(min(max(k, 2), d, n - 1), random_state=view.seed)
+    view.components.fit(view.some, sample_weight=view.usual)
+    found = unmix.explain(view.components)
+    assert isinstance(found, FoundComponents)
+    shares = np.asarray(scree.explained_variance_ratio_, dtype=np.float64)
+    told = float(sum(c.explained or 0.0 for c in found.components[:k]))
+    if k:
+        first = f"The first is {_named(found, 0)}" + (f", the second {_named(found, 1)}" if k > 1 else "")
+        answer = f"{plural(k, 'component')} {'is' if k == 1 else 'are'} more than chance and {'tells' if k == 1 else 'tell'} {percent(told)} of what varies. {first}."
+    else:
+        answer = "The columns vary independently: no component tells more than chance would."
+    bars = [{"name": str(i + 1), "value": float(v), "on": i < k} for i, v in enumerate(shares)]
+    shown: list[Chart | Grid] = [
+        Chart(
+            "columns", "Share of the variance that each component tells; the filled ones tell more than unrelated columns would.",
+            {"bars": bars, "x": "component", "y": "share of variance"},
+        ),
+        _made_of(found, min(max(k, 1), TOLD)),
+    ]
+    counted = "" if view.usual is None else ", sample_weight=1.0 - odd"
+    code = (
+        f"{view.given}\n{view.without_odd}pca = unmix.PCA('parallel', random_state={view.seed}).fit(table{counted})"
+        "  # as many as are more than chance\nprint(unmix.explain(pca))"
+    )
+    facts = {
+        "components": k,
+        "explained": told,
+        "loadings": [dict(list(c.loadings.items())[:MOST]) for c in found.components[:k]],
+    }
+    said = [
+        f"{view.looked_at[0].upper()}{view.looked_at[1:]}; every column counts alike. How many: parallel analysis, which "
+        "compares each component with what unrelated columns of the same variances show by chance."
+    ]
+    return Section("components", "Few components instead of many columns", answer, said, shown, code, facts)
+
+
+def _named(found: FoundComponents, i: int) -> str:
+    """A component by the columns that it is made of."""
+    some = list(found.components[i].loadings.items())[:NAMED]
+    strong = [(name, v) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
+    up = [name for name, v in strong if v > 0]
+    down = [name for name, v in strong if v < 0]
+    return " with ".join(filter(None, [" and ".join(up), ""])) + (" against " if up and down else "") + " and ".join(down)
+
+
+def _made_of(found: FoundComponents, k: int) -> Grid:
+    """What components are made of."""
+    rows, total = [], 0.0
+    for i, c in enumerate(found.components[:k]):
+        total += c.explained or 0.0
+        some = list(c.loadings.items())[:5]
+        words = ", ".join(f"{name} {v:+.2f}".replace("-", "−") for name, v in some if abs(v) >= WEAK * abs(some[0][1]))
+        rows.append([str(i + 1), words, percent(c.explained or 0.0), percent(min(total, 1.0))])
+    heads = ["component", "made of (correlations)", "tells", "together"]
+    return Grid("Correlations of columns with the components, the strongest first.", heads, rows, 2)

@@ -1,0 +1,152 @@
+"""What is in the table: kinds of columns, empty cells, what is there twice, how alike distances are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import unmix
+from unmix.explanation.contents import values
+from unmix.explanation.words import percent, plural
+from unmix.reporting.section import Chart, Grid, Section
+from unmix.reporting.view import View
+from unmix.table.kinds import Column
+
+SHOWN = 60  # columns in the table
+HOLES_SHOWN = 30  # columns, and
+PATTERNS = 6  # patterns of empty cells
+NEARLY = 0.95  # share of one value, from which on a column hardly varies
+SAME = 0.999  # correlation, from which on two columns say the same
+NAMES = 5  # in a sentence
+
+
+def contents(view: View) -> Section:
+    """Tell what the table holds, and what about it should be known before anything is computed."""
+    table = view.table
+    used = [c for c in table.columns if c.role == "used"]
+    cells = table.n * len(used)
+    empty = sum(c.seen.missing for c in used)
+    kinds = _kinds(used)
+    odd = [*_hardly_vary(view), *_twice(view)]
+    answer = f"{plural(table.n, 'row')} and {plural(len(table.columns), 'column')}, of which {len(used)} can be used ({kinds})"
+    holes = [c for c in used if c.seen.missing]
+    answer += f"; {percent(empty / cells)} of their cells are empty, in {plural(len(holes), 'column')}." if empty else "; no cell is empty."
+    said = [f"{note[0].upper()}{note[1:]}." for note in table.notes] + odd
+    told = _distances(view)
+    shown: list[Chart | Grid] = [_columns(table.columns)]
+    if holes:
+        shown += _empty(view, holes)
+    code = f"{view.given}\nprint(table)\nprint(unmix.dimension(table))  # how alike distances are"
+    facts = {
+        "rows": table.n,
+        "columns": {c.name: {"kind": c.kind, "role": c.role, "missing": c.seen.missing} for c in table.columns},
+        "empty_cells": empty,
+        "remarks": odd,
+        **told[1],
+    }
+    return Section("contents", "What the table holds", answer, said + told[0], shown, code, facts)
+
+
+def _kinds(used: list[Column]) -> str:
+    """How many columns of each kind."""
+    names = {"number": "numbers", "integer": "whole numbers", "count": "counts", "boolean": "yes or no",
+             "category": "categories"}  # fmt: skip
+    count = {kind: sum(c.kind == kind for c in used) for kind in names}
+    return ", ".join(f"{n} {names[kind]}" for kind, n in count.items() if n)
+
+
+def _columns(columns: list[Column]) -> Grid:
+    """A line for each column."""
+    roles = {"used": "", "id": "names the rows", "label": "label", "weight": "weight", "left out": "left out"}
+    rows = []
+    for c in columns[:SHOWN]:
+        told = [t for t in (roles[c.role] + f": {c.why}" * bool(c.why), values(c)) if t]
+        missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
+        distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
+        rows.append([c.name, c.kind, "; ".join(told), missing, distinct])
+    more = f" The first {SHOWN} of {len(columns)}." if len(columns) > SHOWN else ""
+    return Grid(f"Columns, and what each is taken for.{more}", ["column", "holds", "values", "empty", "different"], rows, 3)
+
+
+def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
+    """Where cells are empty, and which are empty together."""
+    most = sorted(holes, key=lambda c: -c.seen.missing)[:HOLES_SHOWN]
+    bars = [{"name": c.name, "value": c.seen.missing / c.seen.rows} for c in most]
+    out: list[Chart | Grid] = [
+        Chart("bars", "Share of empty cells by column.", {"bars": bars, "unit": "share of rows", "percent": True})
+    ]
+    names = view.some.recipe.columns
+    missing = _missing(view)
+    patterns, count = np.unique(missing, axis=0, return_counts=True)
+    order = np.argsort(-count, kind="stable")[:PATTERNS]
+    if len(patterns) > 1:
+        rows = []
+        for i in order:
+            gone = [name for name, out_ in zip(names, patterns[i], strict=True) if out_]
+            rows.append([_listed(gone) or "none", percent(count[i] / len(missing))])
+        out.append(Grid(f"What is empty together, in {view.looked_at}.", ["empty columns", "rows"], rows))
+    return out
+
+
+def _missing(view: View) -> np.ndarray:
+    """Which cells of the columns used are empty."""
+    spans = np.cumsum([0, *(use.width for use in view.some.recipe.uses)])[:-1]
+    return np.isnan(view.x[:, spans])
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMES])
+    return shown + f" and {len(names) - NAMES} more" * (len(names) > NAMES)
+
+
+def _hardly_vary(view: View) -> list[str]:
+    """Columns nearly all of whose cells are the same."""
+    out = []
+    spans = np.cumsum([0, *(use.width for use in view.some.recipe.uses)])
+    for use, a, b in zip(view.some.recipe.uses, spans, spans[1:], strict=False):
+        x = view.x[:, a:b]
+        x = x[~np.isnan(x).any(axis=1)]
+        if not len(x):
+            continue
+        share = float(np.unique(x, axis=0, return_counts=True)[1].max()) / len(x)
+        if share >= NEARLY:
+            out.append((use.name, share))
+    return [f"'{name}' hardly varies: {percent(share)} of its cells are the same." for name, share in out[:NAMES]]
+
+
+def _twice(view: View) -> list[str]:
+    """Columns and rows that are there twice."""
+    out, x = [], view.x
+    numbers = [j for j, use in enumerate(np.repeat([not u.levels for u in view.some.recipe.uses],
+                                                   [u.width for u in view.some.recipe.uses])) if use]  # fmt: skip
+    full = x[~np.isnan(x).any(axis=1)][:, numbers]
+    if len(full) > 2 and 1 < len(numbers) <= 1000:
+        sd = full.std(axis=0)
+        vary = sd > 0
+        names = np.array(view.some.names)[numbers][vary]
+        z = (full[:, vary] - full[:, vary].mean(axis=0)) / sd[vary]
+        alike = np.argwhere(np.triu(np.abs(z.T @ z) / len(z) >= SAME, 1))
+        out += [f"'{names[i]}' and '{names[j]}' say the same (correlation beyond ±{SAME})." for i, j in alike[:NAMES]]
+    rows = x[~np.isnan(x).all(axis=1)]
+    double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
+    if double:
+        where = f" of the {view.some.n:,} rows that were looked at" if view.partial else ""
+        out.append(f"{plural(double, 'row')}{where} {'is a copy' if double == 1 else 'are copies'} of others in all columns used.")
+    return out
+
+
+def _distances(view: View) -> tuple[list[str], dict[str, float]]:
+    """How far distances have concentrated, and how many dimensions the rows have."""
+    try:
+        found = unmix.dimension(view.some, random_state=view.seed)
+    except ValueError:  # too few rows, or complete rows, to have distances
+        return [], {}
+    spread = 100 * np.sqrt(found.variance) / found.mean
+    text = (
+        f"Squared distances of rows differ by {spread:.0f} % from pair to pair, as much as in "
+        f"{found.effective_columns:.3g} unrelated columns."
+    )
+    facts = {"effective_columns": float(found.effective_columns)}
+    if found.trusted:
+        text += f" Locally the rows have about {found.likelihood.value:.2g} dimensions."
+        facts["intrinsic_dimension"] = float(found.likelihood.value)
+    return [text], facts

@@ -1,0 +1,163 @@
+"""Which groups of rows there are, how sure that is, and what sets each apart."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import unmix
+from unmix.explanation import FoundGroups
+from unmix.explanation.columns import Plain, sums
+from unmix.explanation.groups import found_groups
+from unmix.explanation.words import percent, plural
+from unmix.reporting.section import Chart, Grid, Section
+from unmix.reporting.view import View
+
+FEWEST = 10  # rows that are asked for groups
+WIDE = 30  # columns beyond which groups are sought among the leading components
+POINTS = 1500  # of the map
+HEAT = 12  # columns of the picture of what sets groups apart
+SURENESS = {
+    "sure": "all rows, halves of them and other looks agree on that number",
+    "leaning": "most halves of the rows agree on that number, not all",
+    "open": "halves of the rows do not agree on one number",
+}
+
+
+class Tried(NamedTuple):
+    """What `select` said of a model on some rows."""
+
+    answer: Any
+    rows: Any
+    how: str
+
+    @property
+    def icl(self) -> float:
+        """The classification likelihood of the choice: low is good, and models can be compared by it."""
+        columns = self.answer.columns
+        at = np.flatnonzero(columns["k"] == self.answer.k)
+        return float(columns["icl"][at[0]]) if len(at) and "icl" in columns else np.inf
+
+
+def groups(view: View) -> Section | None:
+    """Ask several models for groups, and tell those of the best."""
+    if view.some.n < FEWEST:
+        return None
+    view.tell("groups")
+    best = min(_tried(view), key=lambda t: t.icl)
+    answer = best.answer
+    counted = "" if view.usual is None else ", sample_weight=1.0 - odd"
+    code = f"{view.given}\n{view.without_odd}answer = unmix.select({best.how}{counted}, random_state={view.seed})\nprint(answer)"
+    curve = _curve(answer)
+    if answer.k is None or answer.k == 1:
+        told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
+        facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
+        return Section("groups", "Which groups there are", told, [answer.reason], curve, code, facts)
+    labels = np.asarray(answer.model.predict(best.rows))
+    view.labels = labels
+    found = found_groups(type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
+    low, high = answer.range
+    sizes = ", ".join(percent(g.share) for g in found.groups[:6]) + " …" * (len(found.groups) > 6)
+    told = f"The rows fall into {plural(answer.k, 'group')} ({sizes} of the rows)"
+    told += f"; {low} to {high} can be defended" if high > low else ""
+    told += f": {_apart(found)}." if _apart(found) else "."
+    said = [
+        f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}",
+        f"Found by {type(answer.model).__name__} in {view.looked_at}"
+        + (", among the leading components, since the columns are many" if view.some.d > WIDE else "")
+        + (". Rows that do not fit were left out; then each was given to the group that it is nearest to." if view.usual is not None else "."),
+    ]
+    code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
+    shown = [_map(view, labels), _members(found), _effects(found), *curve]
+    facts = {
+        "groups": int(answer.k),
+        "range": [int(low), int(high)],
+        "sureness": answer.sureness,
+        "model": type(answer.model).__name__,
+        "labels": labels.tolist() if not view.partial else None,
+        "sizes": [g.rows for g in found.groups],
+        "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
+        "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],
+    }
+    return Section("groups", "Which groups there are", told, said, [s for s in shown if s], code, facts)
+
+
+def _tried(view: View) -> list[Tried]:
+    """What each model says that suits the columns."""
+    some, seed = view.some, view.seed
+    if some.d > WIDE and view.components is not None:
+        scores = np.asarray(view.components.transform(some), dtype=np.float64)
+        named = f"unmix.PCA({scores.shape[1]}).fit_transform(table)"
+        rows: dict[str, Any] = {"KMeans": scores, "GaussianMixture": scores}
+        where = dict.fromkeys(rows, named)
+    elif any(use.levels for use in some.recipe.uses):
+        rows, where = {"Mixture": some}, {"Mixture": "table"}
+    else:
+        rows, where = {"KMeans": some, "GaussianMixture": some}, {"KMeans": "table", "GaussianMixture": "table"}
+    out = []
+    for name, x in rows.items():
+        view.tell(f"groups by {name}")
+        model = unmix.models()[name](**({"n_init": 3} if name != "Mixture" else {}), random_state=seed)
+        out.append(Tried(unmix.select(model, x, sample_weight=view.usual, random_state=seed), x, f"unmix.{name}(), {where[name]}"))
+    return out
+
+
+def _apart(found: FoundGroups) -> str:
+    """What sets the groups apart, by the columns that do it best."""
+    names = [unit.name for unit in found.units[:3]]
+    return f"they differ most in {', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else ""
+
+
+def _map(view: View, labels: np.ndarray) -> Chart | None:
+    """Rows on the first two components."""
+    if view.components is None or view.components.n_components_ < 2:
+        return None
+    z = np.asarray(view.components.transform(view.some), dtype=np.float64)[:, :2]
+    step = max(1, len(z) // POINTS)
+    points = [[round(float(a), 3), round(float(b), 3), int(g) + 1] for (a, b), g in
+              zip(z[::step], labels[::step], strict=True)]  # fmt: skip
+    caption = "Rows on the first two components, by group. Groups that overlap here may be apart in other directions."
+    return Chart("dots", caption, {"points": points, "x": "component 1", "y": "component 2"})
+
+
+def _members(found: FoundGroups) -> Grid:
+    """A line for each group."""
+    rows = []
+    for g in found.groups:
+        row = "" if g.typical is None else f"row {g.typical.row + 1}"
+        name = "" if g.typical is None else ", ".join(str(g.typical.cells[c]) for c in found.ids if c in g.typical.cells)
+        rows.append([str(g.label + 1), g.words, name or row, f"{g.rows:,}", percent(g.share)])
+    heads = ["group", "what sets it apart", "a typical row", "rows", "share"]
+    return Grid("What sets each group apart from the other rows, strongest first, in the units of the table.", heads, rows, 3)
+
+
+def _effects(found: FoundGroups) -> Chart:
+    """How far each group is from the others in each column, in standard deviations of the column."""
+    names = [unit.name for unit in found.units[:HEAT]]
+    cells = []
+    for g in found.groups:
+        by = {t.column: t for t in reversed(g.traits)}
+        cells += [
+            {"group": g.name, "column": name, "value": round(float(by[name].effect), 2), "text": by[name].text}
+            for name in names
+            if name in by
+        ]
+    caption = "How much higher (or lower) a group is than the other rows, in standard deviations of the column."
+    return Chart("heat", caption, {"cells": cells, "columns": names, "groups": [g.name for g in found.groups]})
+
+
+def _curve(answer: Any) -> list[Chart | Grid]:
+    """What the criterion says of each k."""
+    columns, name = answer.columns, answer.criterion
+    if name not in columns or len(columns["k"]) < 2:
+        return []
+    values = np.asarray(columns[name], dtype=np.float64)
+    points = [[int(k), float(v)] for k, v in zip(columns["k"], values, strict=True) if np.isfinite(v)]
+    from unmix.selection.criteria import WORDS
+
+    words = WORDS[name][0] if name in WORDS else name
+    caption = f"{words[0].upper()}{words[1:]} for each number of groups; the ring marks the choice, the band what can be defended."
+    low, high = answer.range
+    return [Chart("curve", caption, {"points": points, "choice": answer.k, "low": low, "high": high,
+                                     "x": "number of groups", "y": words})]  # fmt: skip

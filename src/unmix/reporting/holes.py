@@ -1,0 +1,65 @@
+"""What would be filled into the empty cells, and how sure that is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import unmix
+from unmix.explanation.words import percent
+from unmix.reporting.section import Chart, Grid, Section
+from unmix.reporting.view import View
+from unmix.table.part import part_of
+
+ROWS = 2_000  # that are learnt from
+FEWEST = 20
+SHOWN = 20  # columns
+KNOWN = 0.25  # share of the variance from which on a guess is worth something
+
+
+def holes(view: View) -> Section | None:
+    """How well cells can be guessed from the others of their row, by cells that were held out."""
+    if not view.holes or view.some.n < FEWEST:
+        return None
+    view.tell("empty cells")
+    imputer = unmix.Imputer(random_state=view.seed).fit(part_of(view.some, ROWS))
+    kinds = {use.name: use.kind for use in imputer.recipe.uses} if imputer.recipe else {}
+    empty = {c.name: c.seen.missing for c in view.table.columns if c.seen.missing}
+    rows, bars = [], []
+    for name, error, plain in zip(imputer.names_, imputer.errors_, imputer.baseline_, strict=True):
+        if name not in empty or not np.isfinite(error) or not plain > 0:
+            continue
+        wrong = kinds.get(name) in ("boolean", "category")
+        known = 1.0 - (error / plain if wrong else (error / plain) ** 2)
+        bars.append({"name": name, "value": round(float(max(known, 0.0)), 4)})
+        told = [f"{100 * v:.0f}% wrong" if wrong else f"±{v:.3g}" for v in (error, plain)]
+        rows.append([name, f"{empty[name]:,}", *told, percent(max(known, 0.0))])
+    if not rows:
+        return None
+    order = sorted(range(len(rows)), key=lambda i: -bars[i]["value"])[:SHOWN]
+    rows, bars = [rows[i] for i in order], [bars[i] for i in order]
+    good = [b["name"] for b in bars if b["value"] >= KNOWN]
+    poor = [b["name"] for b in bars if b["value"] < KNOWN]
+    answer = f"The empty cells of {_some(good)} can be guessed from the other columns" if good else "No empty cell can be guessed much better than by the mean of its column"
+    answer += f"; those of {_some(poor)} hardly." if good and poor else "."
+    shown: list[Chart | Grid] = [
+        Chart("bars", "How much of what varies in a column its other columns tell, by cells that were hidden and guessed.",
+              {"bars": bars, "unit": "share of the variance that is known", "percent": True}),
+        Grid("What a guess is off by, beside what the mean (or the commonest level) is off by, in the units of the column.",
+             ["column", "empty", "a guess is off by", "the mean by", "known"], rows),
+    ]  # fmt: skip
+    code = (
+        f"{view.given}\nimputer = unmix.Imputer(random_state={view.seed}).fit(table)\nfilled, sd = imputer.impute(table, "
+        "return_std=True)\nprint(imputer.report())"
+    )
+    said = [
+        f"{imputer.reason_} Guesses are right as far as cells are missing at random or by what other columns show; where "
+        "a cell is missing because of its own value, nobody can tell from the table."
+    ]
+    facts = {"known": {b["name"]: b["value"] for b in bars}, "chosen": imputer.chosen_}
+    return Section("holes", "What the empty cells would hold", answer, said, shown, code, facts)
+
+
+def _some(names: list[str]) -> str:
+    shown = [f"'{name}'" for name in names[:3]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 and not more else ", ".join(shown)) + more

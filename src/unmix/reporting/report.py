@@ -1,0 +1,156 @@
+"""`report`: from a table to a page that tells what is in it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unmix.engine.callbacks import progress_line
+from unmix.engine.config import get_config
+from unmix.io.write import replacing
+from unmix.reporting.components import components
+from unmix.reporting.contents import contents
+from unmix.reporting.groups import groups
+from unmix.reporting.holes import holes
+from unmix.reporting.odd import odd
+from unmix.reporting.section import Section
+from unmix.reporting.view import View
+from unmix.table import Table
+
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (contents, odd, components, groups, holes)  # as they are made
+SHOWN = ("contents", "groups", "components", "odd", "holes")  # as they are told
+
+
+class Report:
+    """What a table holds: sentences, and the evidence for each.
+
+    `print(report)` gives the summary, `save` the page, `to_dict` the numbers.
+
+    Attributes
+    ----------
+    title : str
+        What the page is called.
+    sections : list of Section
+        The questions that were asked, each with its answer, pictures, tables and the lines of Python behind them.
+    notes : list of str
+        What the models warned of.
+    """
+
+    def __init__(self, title: str, sections: list[Section], notes: list[str]) -> None:
+        self.title, self.sections, self.notes = title, sections, notes
+
+    @property
+    def summary(self) -> list[str]:
+        """The answer of each section, in a sentence or two."""
+        return [s.answer for s in self.sections]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON.
+
+        Returns
+        -------
+        found : dict
+        """
+        facts = {s.key: {"answer": s.answer, **s.facts} for s in self.sections}
+        return {"title": self.title, **facts, "notes": self.notes}
+
+    def html(self) -> str:
+        """The page, with all that it needs: no network, no other file.
+
+        Returns
+        -------
+        page : str
+        """
+        from unmix.reporting.page import page
+
+        return page(self.title, self.sections, self.notes)
+
+    def save(self, path: Any) -> Path:
+        """Write the page to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to, ending in .html; what is there is replaced.
+
+        Returns
+        -------
+        path : Path
+        """
+        target = Path(path).expanduser()
+        page = self.html().encode()
+        with replacing(target) as f:
+            f.write(page)
+        return target
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, "", *(f"{i + 1}. {text}" for i, text in enumerate(self.summary))])
+
+    def _repr_html_(self) -> str:
+        from unmix.reporting.page import summary
+
+        return summary(self.title, self.sections)
+
+
+def report(
+    X: Any, *, title: str | None = None, random_state: int = 0, given: str | None = None, **how: Any
+) -> Report:
+    """Tell what a table holds: its columns, components, groups, odd rows and empty cells, with the evidence.
+
+    Parameters
+    ----------
+    X : Table, data frame, path, array, or what else makes a `Table`
+        The rows. Of more than 10 000, 5000 spread evenly are looked at, and the page says so.
+    title : str, optional
+        What the page is called; by default the name of the file.
+    random_state : int, default=0
+        Seed of all models.
+    given : str, optional
+        The line of Python that opens the table, for the page; by default a guess.
+    **how
+        As for `Table`: columns, drop, id, label, weights, kinds, scale, header.
+
+    Returns
+    -------
+    report : Report
+        `print(report)` for the summary, `report.save("report.html")` for the page, `report.to_dict()` for machines.
+
+    Examples
+    --------
+    >>> import unmix
+    >>> from sklearn.datasets import load_iris
+    >>> found = unmix.report(load_iris(as_frame=True).data)
+    >>> found.to_dict()["groups"]["groups"]
+    2
+    """
+    with progress_line("report", get_config()) as tell, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        table, line = _opened(X, how)
+        view = View(table, given or line, int(random_state), tell)
+        sections = [s for s in (ask(view) for ask in SECTIONS) if s is not None]
+    sections.sort(key=lambda s: SHOWN.index(s.key))
+    told = [str(w.message) for w in heard if issubclass(w.category, UserWarning)]
+    return Report(title or _title(X), sections, list(dict.fromkeys(told)))
+
+
+def _opened(X: Any, how: dict[str, Any]) -> tuple[Table, str]:
+    """X as a table, and the line of Python that does it."""
+    if isinstance(X, Table):
+        if how:
+            raise ValueError(f"{next(iter(how))}=: X is a Table already, which knows its columns; say it there")
+        return X, "import unmix\n\ntable = X"
+    more = "".join(f", {name}={value!r}" for name, value in how.items() if value not in (None, [], {}))
+    if isinstance(X, (str, Path)):
+        return Table(X, **how), f"import unmix\n\ntable = unmix.Table({str(X)!r}{more})"
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        X = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    return Table(X, **how), f"import unmix\n\ntable = unmix.Table(X{more})"
+
+
+def _title(X: Any) -> str:
+    """The name of the file, where it is one."""
+    return Path(X).name if isinstance(X, (str, Path)) and str(X) != "-" else "Your table"

@@ -1,0 +1,193 @@
+"""The report: what it says of planted tables, of real ones, and of hostile text."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets
+from sklearn.metrics import adjusted_rand_score
+
+import unmix
+from unmix.table import TableError
+
+
+def planted(seed, k=3, n=300, apart=6.0):
+    """Groups that differ in `height` and `weight` alone, holes in `weight`, two rows far out."""
+    rng = np.random.default_rng(seed)
+    label = np.arange(n) % k
+    angle = 2 * np.pi * label / k
+    frame = pd.DataFrame(
+        {
+            "height": 170 + 10 * (apart * np.cos(angle) + rng.normal(size=n)),
+            "weight": 70 + 8 * (apart * np.sin(angle) + rng.normal(size=n)),
+            "noise a": rng.normal(size=n),
+            "noise b": rng.normal(size=n),
+        }
+    )
+    frame.loc[[7, 50], ["noise a", "noise b"]] = [[30.0, -28.0], [-31.0, 30.0]]
+    frame.loc[rng.choice(n, 30, replace=False), "weight"] = np.nan
+    return frame, label
+
+
+@pytest.fixture(scope="module")
+def found():
+    frame, label = planted(0)
+    return unmix.report(frame, title="planted"), label
+
+
+def test_a_planted_table_is_told_right(found):
+    report, label = found
+    told = report.to_dict()
+    assert told["groups"]["groups"] == 3
+    whole = np.setdiff1d(np.flatnonzero(planted(0)[0].notna().all(axis=1)), [7, 50])
+    assert adjusted_rand_score(label[whole], np.array(told["groups"]["labels"])[whole]) > 0.97
+    for apart in told["groups"]["apart"]:
+        assert apart[0].split(":")[0] in ("height", "weight")
+    assert {8, 51} <= set(told["odd"]["rows"])
+    assert len(told["odd"]["rows"]) <= 5
+    assert told["contents"]["empty_cells"] == 30
+    assert "weight" in told["holes"]["known"]
+
+
+def test_the_page_says_what_the_report_says(found):
+    page = found[0].html()
+    text = html.unescape(re.sub(r"<[^>]+>", " ", page))
+    for sentence in found[0].summary:
+        assert sentence in text
+    assert "unmix.select(" in text
+    assert "row 8" in text
+
+
+def test_the_page_needs_nothing_else(found):
+    page = found[0].html()
+    assert len(page) < 5e6
+    body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"(src|href)\s*=\s*[\"']?(https?:)?//", body)
+    assert "@import" not in page
+    assert "url(" not in body
+
+
+def test_the_code_on_the_page_gives_its_numbers():
+    frame, _ = planted(1)
+    report = unmix.report(frame)
+    groups = next(s for s in report.sections if s.key == "groups")
+    scope = {"X": frame}
+    exec(groups.code, scope)
+    assert scope["answer"].k == groups.facts["groups"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_and_one_cloud_have_no_groups(seed):
+    rng = np.random.default_rng(seed)
+    uniform = unmix.report(rng.uniform(size=(300, 4)))
+    cloud = unmix.report(rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)))
+    for report in (uniform, cloud):
+        told = report.to_dict()
+        assert told["groups"]["groups"] == 1
+        assert "no clear groups" in told["groups"]["answer"]
+        assert told["odd"]["odd"] <= 1
+
+
+def test_wine_falls_into_its_three_kinds():
+    wine = datasets.load_wine(as_frame=True)
+    told = unmix.report(wine.data).to_dict()
+    assert told["groups"]["groups"] == 3
+    assert adjusted_rand_score(wine.target, told["groups"]["labels"]) > 0.85
+
+
+def test_text_that_looks_like_a_page_is_shown_and_not_run():
+    nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({nasty: rng.normal(size=60), "b": rng.normal(size=60), "c": rng.choice([nasty, "y"], 60)})
+    page = unmix.report(frame, title=nasty).html()
+    body = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    data = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL).group(1)
+    assert "<" not in data
+    json.loads(data)
+    assert "<img" not in body
+    assert "<script>alert" not in page
+    assert html.escape(nasty) in body
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_few_rows_are_told_about_too(n):
+    frame = pd.DataFrame({"a": np.arange(n) * 1.5, "b": list("uvuvuvuvuvuv")[:n], "c": np.linspace(0, 1, n) ** 2})
+    try:
+        report = unmix.report(frame)
+    except TableError:
+        assert n == 1  # no column varies
+        return
+    assert f"{n} rows" in report.summary[0]
+
+
+def test_columns_without_values_and_copies_are_told():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    frame = pd.DataFrame({"x": x, "again": 2 * x + 1, "flat": np.r_[np.zeros(98), 1, 2], "gone": np.nan, "y": x**2})
+    frame = pd.concat([frame, frame.iloc[:5]], ignore_index=True)
+    remarks = " ".join(unmix.report(frame).to_dict()["contents"]["remarks"])
+    assert "'x' and 'again' say the same" in remarks
+    assert "'flat' hardly varies" in remarks
+    assert "5 rows are copies" in remarks
+
+
+def test_only_some_rows_of_a_long_table_are_looked_at():
+    rng = np.random.default_rng(0)
+    n = 30_000
+    label = rng.integers(3, size=n)
+    frame = pd.DataFrame(6 * rng.normal(size=(3, 4))[label] + rng.normal(size=(n, 4)), columns=list("abcd"))
+    report = unmix.report(frame)
+    told = report.to_dict()
+    assert told["contents"]["rows"] == n
+    assert told["groups"]["groups"] == 3
+    assert "spread evenly over the 30,000" in report.html()
+    assert len(report.html()) < 2e6
+
+
+def run(*args):
+    return subprocess.run(["unmix", *args], capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_writes_the_page(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from unmix.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    planted(2, n=120)[0].to_csv("people.csv", index=False)
+    before = Path("people.csv").read_bytes()
+    done = CliRunner().invoke(main, ["report", "people.csv", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert Path("people-report.html").stat().st_size < 5e6
+    assert "fall into 3 groups" in done.output
+    assert Path("people.csv").read_bytes() == before
+    again = CliRunner().invoke(main, ["report", "people.csv"])
+    assert again.exit_code == 1
+    assert "exists" in again.output
+    for wrong, words in (("people.csv", "end its name in .html"), ("nowhere/x.html", "there is no folder")):
+        refused = CliRunner().invoke(main, ["report", "people.csv", "-o", wrong])
+        assert refused.exit_code == 1
+        assert words in refused.output
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page is not opened")
+def test_a_browser_draws_every_picture_and_finds_no_error(found, tmp_path):
+    path = found[0].save(tmp_path / "page.html")
+    spy = "<script>window.onerror=(m)=>{document.title='ERROR '+m}</script>"
+    path.write_text(path.read_text("utf-8").replace("<head>", "<head>" + spy), "utf-8")
+    asked = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    asked += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=4000", "--dump-dom", path.as_uri()]
+    dom = subprocess.run(asked, capture_output=True, text=True, timeout=120).stdout
+    assert "<title>ERROR" not in dom
+    wanted = sum(1 for s in found[0].sections for part in s.shown if hasattr(part, "kind"))
+    drawn = re.findall(r'data-chart="[^"]+"[^>]*>\s*<(?:svg|figure)', dom)
+    assert len(drawn) == wanted > 3
