@@ -643,7 +643,7 @@ def test_a_column_that_one_row_alone_tells_apart_is_no_matter_of_rounding():
     odd = []
     for shift in (0.0, -0.0236, 0.1):  # of a column of equal cells the deviation is 0, or what rounding makes of it
         detector = OutlierDetector(random_state=0)
-        odd.append(np.flatnonzero(detector.fit_predict(x + [0.0, shift, 0.0]) < 0).tolist())
+        odd.append(np.flatnonzero(detector.fit_predict(x + np.array([0.0, shift, 0.0])) < 0).tolist())
         assert detector.scores_.max() < 1e4
     assert odd[0] == odd[1] == odd[2]
     assert len(odd[0]) <= 1
