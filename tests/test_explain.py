@@ -208,3 +208,15 @@ def test_loadings_are_correlations_of_every_level_with_the_component():
     for i, part in enumerate(unmix.explain(model, table).components):
         for name, loading in part.loadings.items():
             assert loading == pytest.approx(np.corrcoef(z[:, i], rows[:, table.names.index(name)])[0, 1], abs=5e-3)
+
+
+def test_loadings_of_columns_that_miss_what_would_be_far_out_are_correlations_still():
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 20, 300)
+    frame = {"age": age, "height": 80 + 5 * age + rng.normal(size=300), "weight": 10 + 3 * age + rng.normal(size=300)}
+    frame["late"] = np.where(
+        age > 12, age + 0.1 * rng.normal(size=300), np.nan
+    )  # of which most of its range is not seen
+    table = unmix.Table(frame)
+    found = unmix.explain(unmix.PCA(2).fit(table), table)
+    assert max(abs(v) for c in found.components for v in c.loadings.values()) <= 1 + 1e-9

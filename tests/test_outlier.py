@@ -626,6 +626,29 @@ def test_columns_of_few_values_constant_columns_and_copies():
     assert (OutlierDetector(random_state=0).fit(np.ones((30, 2))).p_values_ == 1.0).all()
 
 
+def test_a_score_beyond_all_others_leaves_these_as_they_are():
+    usual = 50 + np.random.default_rng(0).normal(size=500)
+    p = (1 + np.argsort(np.argsort(-usual))) / 501
+    for far in (1e8, 1e35, 1e300):
+        q = tail_p_values(np.append(usual, far), np.append(p, 1 / 501))
+        assert q[-1] < 1e-3
+        assert np.median(q[:-1]) > 0.3
+
+
+def test_a_column_that_one_row_alone_tells_apart_is_no_matter_of_rounding():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    x[:, 1] = 0.0
+    x[7, 1] = 1.0
+    odd = []
+    for shift in (0.0, -0.0236, 0.1):  # of a column of equal cells the deviation is 0, or what rounding makes of it
+        detector = OutlierDetector(random_state=0)
+        odd.append(np.flatnonzero(detector.fit_predict(x + np.array([0.0, shift, 0.0])) < 0).tolist())
+        assert detector.scores_.max() < 1e4
+    assert odd[0] == odd[1] == odd[2]
+    assert len(odd[0]) <= 1
+
+
 def test_frames_keep_their_names():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(np.random.default_rng(24).normal(size=(60, 2)), columns=["a", "b"])

@@ -118,8 +118,9 @@ def found_components(model: Any, columns: list[str]) -> FoundComponents:
     """What a fitted model of components says of these columns."""
     loadings, explained, recipe = model.loadings(), model.explained(), model.recipe
     alike = recipe is not None and recipe.how == "standardised" and explained is not None
-    if alike:  # covariances with columns of which only those of numbers have the deviation 1
-        loadings = loadings / np.array([v for use in recipe.uses for v in use.deviations])
+    if alike:  # covariances with columns, of deviation 1 where they are numbers, or more where they have holes
+        seen = np.array([v for use in recipe.uses for v in use.deviations])
+        loadings = loadings / np.maximum(seen, np.sqrt((loadings**2).sum(axis=0)))
     out = []
     for i, row in enumerate(loadings):
         order = np.argsort(-np.abs(row), kind="stable")

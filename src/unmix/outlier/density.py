@@ -218,5 +218,6 @@ def scales(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         spread = (high - low) / 1.349
         spread = np.where(spread > 0, FAR * spread, np.inf)  # most cells are equal: all count
         near = np.clip(x, middle - spread, middle + spread)
+        varies = np.nanmax(near, axis=0) > np.nanmin(near, axis=0)  # of equal cells rounding makes a deviation, too
         center, scale = (np.ldexp(f(near, axis=0), power) for f in (np.nanmean, np.nanstd))
-    return np.nan_to_num(center), np.where(scale > 0, scale, 1.0)
+    return np.nan_to_num(center), np.where(varies & (scale > 0), scale, 1.0)

@@ -33,15 +33,15 @@ def tail_p_values(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
     """q of the scores beyond u, and the ranks p of the others."""
     n, order = len(scores), np.sort(scores)
     out = np.array(p, dtype=np.float64)
-    excess = beyond(order, LARGEST * n)
+    excess, _ = beyond(order, LARGEST * n)
     if len(excess) < SMOOTH:
         return out
     share = weights(excess)[2]
-    excess = beyond(order, min(LARGEST * n, max(LEAST, ROOT * np.sqrt(n), EACH * share * len(excess))))
+    excess, u = beyond(order, min(LARGEST * n, max(LEAST, ROOT * np.sqrt(n), EACH * share * len(excess))))
     if len(excess) < SMOOTH:
         return out
     sigma, weight, _ = weights(excess)
-    y = scores - (order[-1] - excess[-1])
+    y = scores - u
     far = np.flatnonzero(y > 0)
     i, k = np.nonzero(weight > 1e-10)
     for shape, scale, w in zip(SHAPES[i, :, 0], sigma[k], weight[i, k], strict=True):
@@ -49,10 +49,10 @@ def tail_p_values(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.clip(out, 0.0, 1.0)
 
 
-def beyond(order: np.ndarray, count: float) -> np.ndarray:
-    """By how much the `count` last of ordered scores exceed the one before them; ties with it are left out."""
+def beyond(order: np.ndarray, count: float) -> tuple[np.ndarray, float]:
+    """By how much the `count` last of ordered scores exceed u, the one before them; ties with it are left out."""
     u = order[len(order) - 1 - int(count)]
-    return order[order > u] - u
+    return order[order > u] - u, float(u)
 
 
 def weights(excess: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
