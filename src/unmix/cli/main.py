@@ -18,7 +18,19 @@ import click
 
 import unmix
 
-COMMANDS = ("report", "info", "select", "cluster", "reduce", "outliers", "impute", "fit", "apply", "models", "completion")
+COMMANDS = (
+    "report",
+    "info",
+    "select",
+    "cluster",
+    "reduce",
+    "outliers",
+    "impute",
+    "fit",
+    "apply",
+    "models",
+    "completion",
+)
 ALIASES = {"transform": "apply"}  # as it was called before
 STOPPED = 130  # as shells say it of Ctrl-C
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError, NotImplementedError, OverflowError)

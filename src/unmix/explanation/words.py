@@ -43,6 +43,13 @@ def plural(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names as a sentence lists them, the first of many."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def shortened(name: str, width: int) -> str:
     """A name that fits, its middle left out."""
     if len(name) <= width:

@@ -6,7 +6,7 @@ import numpy as np
 
 import unmix
 from unmix.explanation import FoundComponents
-from unmix.explanation.words import percent, plural
+from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 
@@ -39,7 +39,8 @@ def components(view: View) -> Section | None:
     bars = [{"name": str(i + 1), "value": float(v), "on": i < k} for i, v in enumerate(shares)]
     shown: list[Chart | Grid] = [
         Chart(
-            "columns", "Share of the variance that each component tells; the filled ones tell more than unrelated columns would.",
+            "columns",
+            "Share of the variance that each component tells; the filled ones tell more than unrelated columns would.",
             {"bars": bars, "x": "component", "y": "share of variance"},
         ),
         _made_of(found, min(max(k, 1), TOLD)),
@@ -65,9 +66,8 @@ def _named(found: FoundComponents, i: int) -> str:
     """A component by the columns that it is made of."""
     some = list(found.components[i].loadings.items())[:NAMED]
     strong = [(name, v) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
-    up = [name for name, v in strong if v > 0]
-    down = [name for name, v in strong if v < 0]
-    return " with ".join(filter(None, [" and ".join(up), ""])) + (" against " if up and down else "") + " and ".join(down)
+    sides = [listed([f"'{name}'" for name, v in strong if (v > 0) == up]) for up in (True, False)]
+    return " against ".join(side for side in sides if side)
 
 
 def _made_of(found: FoundComponents, k: int) -> Grid:

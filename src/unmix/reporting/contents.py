@@ -6,7 +6,7 @@ import numpy as np
 
 import unmix
 from unmix.explanation.contents import values
-from unmix.explanation.words import percent, plural
+from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.kinds import Column
@@ -27,9 +27,14 @@ def contents(view: View) -> Section:
     empty = sum(c.seen.missing for c in used)
     kinds = _kinds(used)
     odd = [*_hardly_vary(view), *_twice(view)]
-    answer = f"{plural(table.n, 'row')} and {plural(len(table.columns), 'column')}, of which {len(used)} can be used ({kinds})"
+    answer = f"{plural(table.n, 'row')} and {plural(len(table.columns), 'column')}"
+    answer += f", {kinds}" if len(used) == len(table.columns) else f", of which {len(used)} can be used ({kinds})"
     holes = [c for c in used if c.seen.missing]
-    answer += f"; {percent(empty / cells)} of their cells are empty, in {plural(len(holes), 'column')}." if empty else "; no cell is empty."
+    answer += (
+        f"; {percent(empty / cells)} of the cells are empty, in {plural(len(holes), 'column')}."
+        if empty
+        else "; no cell is empty."
+    )
     said = [f"{note[0].upper()}{note[1:]}." for note in table.notes] + odd
     told = _distances(view)
     shown: list[Chart | Grid] = [_columns(table.columns)]
@@ -48,10 +53,15 @@ def contents(view: View) -> Section:
 
 def _kinds(used: list[Column]) -> str:
     """How many columns of each kind."""
-    names = {"number": "numbers", "integer": "whole numbers", "count": "counts", "boolean": "yes or no",
-             "category": "categories"}  # fmt: skip
-    count = {kind: sum(c.kind == kind for c in used) for kind in names}
-    return ", ".join(f"{n} {names[kind]}" for kind, n in count.items() if n)
+    words = {
+        "number": "of numbers",
+        "integer": "of whole numbers",
+        "count": "of counts",
+        "boolean": "of yes or no",
+        "category": "of categories",
+    }
+    count = {kind: sum(c.kind == kind for c in used) for kind in words}
+    return ", ".join(f"{n} {words[kind]}" for kind, n in count.items() if n)
 
 
 def _columns(columns: list[Column]) -> Grid:
@@ -64,7 +74,9 @@ def _columns(columns: list[Column]) -> Grid:
         distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
         rows.append([c.name, c.kind, "; ".join(told), missing, distinct])
     more = f" The first {SHOWN} of {len(columns)}." if len(columns) > SHOWN else ""
-    return Grid(f"Columns, and what each is taken for.{more}", ["column", "holds", "values", "empty", "different"], rows, 3)
+    return Grid(
+        f"Columns, and what each is taken for.{more}", ["column", "holds", "values", "empty", "different"], rows, 3
+    )
 
 
 def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
@@ -82,7 +94,7 @@ def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
         rows = []
         for i in order:
             gone = [name for name, out_ in zip(names, patterns[i], strict=True) if out_]
-            rows.append([_listed(gone) or "none", percent(count[i] / len(missing))])
+            rows.append([listed(gone, NAMES) or "none", percent(count[i] / len(missing))])
         out.append(Grid(f"What is empty together, in {view.looked_at}.", ["empty columns", "rows"], rows))
     return out
 
@@ -91,11 +103,6 @@ def _missing(view: View) -> np.ndarray:
     """Which cells of the columns used are empty."""
     spans = np.cumsum([0, *(use.width for use in view.some.recipe.uses)])[:-1]
     return np.isnan(view.x[:, spans])
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMES])
-    return shown + f" and {len(names) - NAMES} more" * (len(names) > NAMES)
 
 
 def _hardly_vary(view: View) -> list[str]:
@@ -130,7 +137,9 @@ def _twice(view: View) -> list[str]:
     double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
     if double:
         where = f" of the {view.some.n:,} rows that were looked at" if view.partial else ""
-        out.append(f"{plural(double, 'row')}{where} {'is a copy' if double == 1 else 'are copies'} of others in all columns used.")
+        out.append(
+            f"{plural(double, 'row')}{where} {'is a copy' if double == 1 else 'are copies'} of others in all columns used."
+        )
     return out
 
 

@@ -10,7 +10,7 @@ import unmix
 from unmix.explanation import FoundGroups
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.groups import found_groups
-from unmix.explanation.words import percent, plural
+from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 
@@ -56,7 +56,9 @@ def groups(view: View) -> Section | None:
         return Section("groups", "Which groups there are", told, [answer.reason], curve, code, facts)
     labels = np.asarray(answer.model.predict(best.rows))
     view.labels = labels
-    found = found_groups(type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
+    found = found_groups(
+        type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id")
+    )
     low, high = answer.range
     sizes = ", ".join(percent(g.share) for g in found.groups[:6]) + " …" * (len(found.groups) > 6)
     told = f"The rows fall into {plural(answer.k, 'group')} ({sizes} of the rows)"
@@ -66,7 +68,11 @@ def groups(view: View) -> Section | None:
         f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}",
         f"Found by {type(answer.model).__name__} in {view.looked_at}"
         + (", among the leading components, since the columns are many" if view.some.d > WIDE else "")
-        + (". Rows that do not fit were left out; then each was given to the group that it is nearest to." if view.usual is not None else "."),
+        + (
+            ". Rows that do not fit were left out; then each was given to the group that it is nearest to."
+            if view.usual is not None
+            else "."
+        ),
     ]
     code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
     shown = [_map(view, labels), _members(found), _effects(found), *curve]
@@ -99,14 +105,18 @@ def _tried(view: View) -> list[Tried]:
     for name, x in rows.items():
         view.tell(f"groups by {name}")
         model = unmix.models()[name](**({"n_init": 3} if name != "Mixture" else {}), random_state=seed)
-        out.append(Tried(unmix.select(model, x, sample_weight=view.usual, random_state=seed), x, f"unmix.{name}(), {where[name]}"))
+        out.append(
+            Tried(
+                unmix.select(model, x, sample_weight=view.usual, random_state=seed), x, f"unmix.{name}(), {where[name]}"
+            )
+        )
     return out
 
 
 def _apart(found: FoundGroups) -> str:
     """What sets the groups apart, by the columns that do it best."""
     names = [unit.name for unit in found.units[:3]]
-    return f"they differ most in {', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else ""
+    return f"they differ most in {listed([repr(n) for n in names])}" if len(names) > 1 else ""
 
 
 def _map(view: View, labels: np.ndarray) -> Chart | None:
@@ -126,10 +136,14 @@ def _members(found: FoundGroups) -> Grid:
     rows = []
     for g in found.groups:
         row = "" if g.typical is None else f"row {g.typical.row + 1}"
-        name = "" if g.typical is None else ", ".join(str(g.typical.cells[c]) for c in found.ids if c in g.typical.cells)
+        name = (
+            "" if g.typical is None else ", ".join(str(g.typical.cells[c]) for c in found.ids if c in g.typical.cells)
+        )
         rows.append([str(g.label + 1), g.words, name or row, f"{g.rows:,}", percent(g.share)])
     heads = ["group", "what sets it apart", "a typical row", "rows", "share"]
-    return Grid("What sets each group apart from the other rows, strongest first, in the units of the table.", heads, rows, 3)
+    return Grid(
+        "What sets each group apart from the other rows, strongest first, in the units of the table.", heads, rows, 3
+    )
 
 
 def _effects(found: FoundGroups) -> Chart:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import unmix
-from unmix.explanation.words import percent
+from unmix.explanation.words import listed, percent
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.part import part_of
@@ -37,10 +37,14 @@ def holes(view: View) -> Section | None:
         return None
     order = sorted(range(len(rows)), key=lambda i: -bars[i]["value"])[:SHOWN]
     rows, bars = [rows[i] for i in order], [bars[i] for i in order]
-    good = [b["name"] for b in bars if b["value"] >= KNOWN]
-    poor = [b["name"] for b in bars if b["value"] < KNOWN]
-    answer = f"The empty cells of {_some(good)} can be guessed from the other columns" if good else "No empty cell can be guessed much better than by the mean of its column"
-    answer += f"; those of {_some(poor)} hardly." if good and poor else "."
+    good = [f"'{b['name']}'" for b in bars if b["value"] >= KNOWN]
+    poor = [f"'{b['name']}'" for b in bars if b["value"] < KNOWN]
+    answer = (
+        f"The empty cells of {listed(good, 3)} can be guessed from the other columns"
+        if good
+        else "No empty cell can be guessed much better than by the mean of its column"
+    )
+    answer += f"; those of {listed(poor, 3)} hardly." if good and poor else "."
     shown: list[Chart | Grid] = [
         Chart("bars", "How much of what varies in a column its other columns tell, by cells that were hidden and guessed.",
               {"bars": bars, "unit": "share of the variance that is known", "percent": True}),
@@ -57,9 +61,3 @@ def holes(view: View) -> Section | None:
     ]
     facts = {"known": {b["name"]: b["value"] for b in bars}, "chosen": imputer.chosen_}
     return Section("holes", "What the empty cells would hold", answer, said, shown, code, facts)
-
-
-def _some(names: list[str]) -> str:
-    shown = [f"'{name}'" for name in names[:3]]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return (", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 and not more else ", ".join(shown)) + more

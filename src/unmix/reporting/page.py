@@ -79,7 +79,9 @@ def _chart(chart: Chart, key: str) -> Html:
 
 
 def _grid(grid: Grid) -> Html:
-    heads = [tag("th", head, scope="col", class_="word" if j < grid.left else "number") for j, head in enumerate(grid.heads)]
+    heads = [
+        tag("th", head, scope="col", class_="word" if j < grid.left else "number") for j, head in enumerate(grid.heads)
+    ]
     rows = [
         tag("tr", *(tag("td", cell, class_="word" if j < grid.left else "number") for j, cell in enumerate(row)))
         for row in grid.rows
@@ -91,7 +93,9 @@ def _grid(grid: Grid) -> Html:
 def _notes(notes: list[str]) -> list[Html]:
     if not notes:
         return []
-    return [tag("section", tag("h2", "What the models warned of"), tag("ul", *(tag("li", n) for n in notes)), id="notes")]
+    return [
+        tag("section", tag("h2", "What the models warned of"), tag("ul", *(tag("li", n) for n in notes)), id="notes")
+    ]
 
 
 @cache

@@ -96,9 +96,7 @@ class Report:
         return summary(self.title, self.sections)
 
 
-def report(
-    X: Any, *, title: str | None = None, random_state: int = 0, given: str | None = None, **how: Any
-) -> Report:
+def report(X: Any, *, title: str | None = None, random_state: int = 0, given: str | None = None, **how: Any) -> Report:
     """Tell what a table holds: its columns, components, groups, odd rows and empty cells, with the evidence.
 
     Parameters

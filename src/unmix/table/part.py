@@ -27,9 +27,7 @@ def part_of(table: Table, rows: int) -> Table:
 
     names = [*table.recipe.columns, *table.role("weight", "id", "label")]
     edges = np.flatnonzero(np.diff(at) > 1) + 1
-    some = pa.concat_tables(
-        [table.raw.slice(int(part[0]), int(part[-1]) + 1, names) for part in np.split(at, edges)]
-    )
+    some = pa.concat_tables([table.raw.slice(int(part[0]), int(part[-1]) + 1, names) for part in np.split(at, edges)])
     kinds = {c.name: c.kind for c in table.columns if c.role == "used"}
     return Table(
         some, columns=table.recipe.columns, weights=next(iter(table.role("weight")), None), id=table.role("id"),
