@@ -33,7 +33,8 @@ def components(view: View) -> Section | None:
     told = float(sum(c.explained or 0.0 for c in found.components[:k]))
     if k:
         first = f"The first is {_named(found, 0)}" + (f", the second {_named(found, 1)}" if k > 1 else "")
-        answer = f"{plural(k, 'component')} {'is' if k == 1 else 'are'} more than chance and {'tells' if k == 1 else 'tell'} {percent(told)} of what varies. {first}."
+        which = f"{plural(k, 'component')} {'is' if k == 1 else 'are'} more than chance"
+        answer = f"{which} and {'tells' if k == 1 else 'tell'} {percent(told)} of what varies. {first}."
     else:
         answer = "The columns vary independently: no component tells more than chance would."
     bars = [{"name": str(i + 1), "value": float(v), "on": i < k} for i, v in enumerate(shares)]
@@ -56,8 +57,8 @@ def components(view: View) -> Section | None:
         "loadings": [dict(list(c.loadings.items())[:MOST]) for c in found.components[:k]],
     }
     said = [
-        f"{view.looked_at[0].upper()}{view.looked_at[1:]}; every column counts alike. How many: parallel analysis, which "
-        "compares each component with what unrelated columns of the same variances show by chance."
+        f"Looked at: {view.looked_at}; every column counts alike. How many: parallel analysis, which compares each "
+        "component with what unrelated columns of the same variances show by chance."
     ]
     return Section("components", "Few components instead of many columns", answer, said, shown, code, facts)
 

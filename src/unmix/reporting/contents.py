@@ -137,9 +137,8 @@ def _twice(view: View) -> list[str]:
     double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
     if double:
         where = f" of the {view.some.n:,} rows that were looked at" if view.partial else ""
-        out.append(
-            f"{plural(double, 'row')}{where} {'is a copy' if double == 1 else 'are copies'} of others in all columns used."
-        )
+        verb = "is a copy" if double == 1 else "are copies"
+        out.append(f"{plural(double, 'row')}{where} {verb} of others in all columns used.")
     return out
 
 

@@ -48,7 +48,8 @@ def groups(view: View) -> Section | None:
     best = min(_tried(view), key=lambda t: t.icl)
     answer = best.answer
     counted = "" if view.usual is None else ", sample_weight=1.0 - odd"
-    code = f"{view.given}\n{view.without_odd}answer = unmix.select({best.how}{counted}, random_state={view.seed})\nprint(answer)"
+    asked = f"unmix.select({best.how}{counted}, random_state={view.seed})"
+    code = f"{view.given}\n{view.without_odd}answer = {asked}\nprint(answer)"
     curve = _curve(answer)
     if answer.k is None or answer.k == 1:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
@@ -64,16 +65,11 @@ def groups(view: View) -> Section | None:
     told = f"The rows fall into {plural(answer.k, 'group')} ({sizes} of the rows)"
     told += f"; {low} to {high} can be defended" if high > low else ""
     told += f": {_apart(found)}." if _apart(found) else "."
-    said = [
-        f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}",
-        f"Found by {type(answer.model).__name__} in {view.looked_at}"
-        + (", among the leading components, since the columns are many" if view.some.d > WIDE else "")
-        + (
-            ". Rows that do not fit were left out; then each was given to the group that it is nearest to."
-            if view.usual is not None
-            else "."
-        ),
-    ]
+    where = f"Found by {type(answer.model).__name__} in {view.looked_at}"
+    where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
+    if view.usual is not None:
+        where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
+    said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}", where]
     code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
     shown = [_map(view, labels), _members(found), _effects(found), *curve]
     facts = {
@@ -171,7 +167,8 @@ def _curve(answer: Any) -> list[Chart | Grid]:
     from unmix.selection.criteria import WORDS
 
     words = WORDS[name][0] if name in WORDS else name
-    caption = f"{words[0].upper()}{words[1:]} for each number of groups; the ring marks the choice, the band what can be defended."
+    words = f"{words[0].upper()}{words[1:]}"
+    caption = f"{words} for each number of groups; the ring marks the choice, the band what can be defended."
     low, high = answer.range
     return [Chart("curve", caption, {"points": points, "choice": answer.k, "low": low, "high": high,
                                      "x": "number of groups", "y": words})]  # fmt: skip

@@ -24,40 +24,43 @@ def holes(view: View) -> Section | None:
     imputer = unmix.Imputer(random_state=view.seed).fit(part_of(view.some, ROWS))
     kinds = {use.name: use.kind for use in imputer.recipe.uses} if imputer.recipe else {}
     empty = {c.name: c.seen.missing for c in view.table.columns if c.seen.missing}
-    rows, bars = [], []
+    lines: list[tuple[float, list[str]]] = []
     for name, error, plain in zip(imputer.names_, imputer.errors_, imputer.baseline_, strict=True):
         if name not in empty or not np.isfinite(error) or not plain > 0:
             continue
         wrong = kinds.get(name) in ("boolean", "category")
-        known = 1.0 - (error / plain if wrong else (error / plain) ** 2)
-        bars.append({"name": name, "value": round(float(max(known, 0.0)), 4)})
+        known = max(float(1.0 - (error / plain if wrong else (error / plain) ** 2)), 0.0)
         told = [f"{100 * v:.0f}% wrong" if wrong else f"±{v:.3g}" for v in (error, plain)]
-        rows.append([name, f"{empty[name]:,}", *told, percent(max(known, 0.0))])
-    if not rows:
+        lines.append((known, [name, f"{empty[name]:,}", *told, percent(known)]))
+    if not lines:
         return None
-    order = sorted(range(len(rows)), key=lambda i: -bars[i]["value"])[:SHOWN]
-    rows, bars = [rows[i] for i in order], [bars[i] for i in order]
-    good = [f"'{b['name']}'" for b in bars if b["value"] >= KNOWN]
-    poor = [f"'{b['name']}'" for b in bars if b["value"] < KNOWN]
-    answer = (
-        f"The empty cells of {listed(good, 3)} can be guessed from the other columns"
-        if good
-        else "No empty cell can be guessed much better than by the mean of its column"
-    )
+    lines = sorted(lines, key=lambda line: -line[0])[:SHOWN]
+    good, poor = ([f"'{row[0]}'" for known, row in lines if (known >= KNOWN) == worth] for worth in (True, False))
+    if good:
+        answer = f"The empty cells of {listed(good, 3)} can be guessed from the other columns"
+    else:
+        answer = "No empty cell can be guessed much better than by the mean of its column"
     answer += f"; those of {listed(poor, 3)} hardly." if good and poor else "."
+    bars = [{"name": row[0], "value": round(known, 4)} for known, row in lines]
     shown: list[Chart | Grid] = [
-        Chart("bars", "How much of what varies in a column its other columns tell, by cells that were hidden and guessed.",
-              {"bars": bars, "unit": "share of the variance that is known", "percent": True}),
-        Grid("What a guess is off by, beside what the mean (or the commonest level) is off by, in the units of the column.",
-             ["column", "empty", "a guess is off by", "the mean by", "known"], rows),
-    ]  # fmt: skip
+        Chart(
+            "bars",
+            "How much of what varies in a column its other columns tell, by cells that were hidden and guessed.",
+            {"bars": bars, "unit": "share of the variance that is known", "percent": True},
+        ),
+        Grid(
+            "What a guess is off by, and what the mean (or the commonest level) is off by, in the units of the column.",
+            ["column", "empty", "a guess is off by", "the mean by", "known"],
+            [row for _, row in lines],
+        ),
+    ]
     code = (
-        f"{view.given}\nimputer = unmix.Imputer(random_state={view.seed}).fit(table)\nfilled, sd = imputer.impute(table, "
-        "return_std=True)\nprint(imputer.report())"
+        f"{view.given}\nimputer = unmix.Imputer(random_state={view.seed}).fit(table)\n"
+        "filled, sd = imputer.impute(table, return_std=True)\nprint(imputer.report())"
     )
     said = [
-        f"{imputer.reason_} Guesses are right as far as cells are missing at random or by what other columns show; where "
-        "a cell is missing because of its own value, nobody can tell from the table."
+        f"{imputer.reason_} Guesses are right as far as cells are missing at random or by what other columns show; "
+        "where a cell is missing because of its own value, nobody can tell from the table."
     ]
-    facts = {"known": {b["name"]: b["value"] for b in bars}, "chosen": imputer.chosen_}
+    facts = {"known": {row[0]: known for known, row in lines}, "chosen": imputer.chosen_}
     return Section("holes", "What the empty cells would hold", answer, said, shown, code, facts)

@@ -34,11 +34,14 @@ def odd(view: View) -> Section | None:
     p, scores, count = detector.tail_p_values_, detector.scores_, int(out.sum())
     first = np.lexsort((-scores, p, ~out))[: max(min(count, SHOWN), LEAST)]
     why = reasons(view.some, first)
-    rows = [[view.name_of(int(i)), because or "–", "yes" if out[i] else "no", f"{p[i]:.2g}" if p[i] >= 1e-4 else "<0.0001"]
-            for i, because in zip(first, why, strict=True)]  # fmt: skip
+    rows = [
+        [view.name_of(int(i)), because or "–", "yes" if out[i] else "no", _p(p[i])]
+        for i, because in zip(first, why, strict=True)
+    ]
     if count:
         verb = "does" if count == 1 else "do"
-        answer = f"{plural(count, 'row')} {verb} not fit the others; the strangest is {rows[0][0]} ({why[0] or 'by its combination of values'})."
+        strangest = f"{rows[0][0]} ({why[0] or 'by its combination of values'})"
+        answer = f"{plural(count, 'row')} {verb} not fit the others; the strangest is {strangest}."
     else:
         answer = "No row lies further out than the others let expect."
     more = f" The first {len(rows)} of {count}." if count > len(rows) else ""
@@ -48,9 +51,9 @@ def odd(view: View) -> Section | None:
         _spread(scores, out),
     ]  # fmt: skip
     said = [
-        f"Looked at: {view.looked_at}. Each row is scored by models that have not seen it, and called odd where its score "
-        f"lies beyond the tail of the others; the aim is at most {ALPHA:.0%} false alarms among the rows called odd. That "
-        "is measured on many kinds of noise, not proved."
+        f"Looked at: {view.looked_at}. Each row is scored by models that have not seen it, and called odd where its "
+        f"score lies beyond the tail of the others; the aim is at most {ALPHA:.0%} false alarms among the rows called "
+        "odd. That is measured on many kinds of noise, not proved."
     ]
     code = (
         f"{view.given}\ndetector = unmix.OutlierDetector(random_state={view.seed})\n"
@@ -63,6 +66,10 @@ def odd(view: View) -> Section | None:
                       for r, i in zip(rows, first, strict=True)],
     }  # fmt: skip
     return Section("odd", "Which rows do not fit", answer, said, shown, code, facts)
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 1e-4 else "<0.0001"
 
 
 def _spread(scores: np.ndarray, out: np.ndarray) -> Chart:

@@ -25,8 +25,8 @@ def command(ask: Ask) -> None:
       unmix report customers.xlsx --id customer -o customers.html
 
     The page begins with a summary in sentences, each with its evidence: pictures, tables, and the lines of Python that
-    give the numbers. It is one file that needs no network. Of long tables some rows are looked at, and the page says so.
-    FILE may be - for the standard input.
+    give the numbers. It is one file that needs no network. Of long tables some rows are looked at, and the page says
+    so. FILE may be - for the standard input.
     """
     from pathlib import Path
 
