@@ -11,7 +11,7 @@ import numpy as np
 def generator(seed: int, purpose: str, *index: int) -> np.random.Generator:
     """The random numbers for one purpose: a function of (seed, what for, index) and of nothing else."""
     key = [seed, crc32(purpose.encode()), *(index or (0,))]
-    words = np.array(key, np.uint32) if 0 <= min(key) and max(key) < 1 << 32 else key  # the same, in half the time
+    words = np.array(key, np.uint32) if min(key) >= 0 and max(key) < 1 << 32 else key  # the same, in half the time
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 

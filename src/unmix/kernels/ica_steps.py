@@ -1,6 +1,6 @@
-"""Steps of independent component analysis on k×k matrices: for few components NumPy's calls cost more than the sums.
+"""Independent component analysis on k×k matrices: for few components NumPy's calls cost more than the sums.
 
-The symbols are those of `linear/_unmixing.py`.
+The symbols are those of `linear/_unmixing.py` and `linear/_reliable.py`.
 """
 
 from __future__ import annotations
@@ -77,3 +77,24 @@ def quasi_newton(A, h, steps, turns, longest, D):
         most = max(most, size)
     D *= -longest / most
     return down
+
+
+@kernel()
+def interference(measures, one_by_one, most, out):
+    """Σ_j V_ij of each component, no V_ij above `most`, nor NaN."""
+    k = measures.shape[1]
+    for i in range(k):
+        out[i] = 0.0
+        gamma_i = max(measures[2, i] - measures[3, i] ** 2, 0.0)
+        tau_i = abs(measures[3, i] - measures[1, i])
+        for j in range(k):
+            gamma_j = max(measures[2, j] - measures[3, j] ** 2, 0.0)
+            tau_j = abs(measures[3, j] - measures[1, j])
+            if not one_by_one:
+                v = (gamma_i + gamma_j + tau_j**2) / (tau_i + tau_j) ** 2
+            elif j > i:
+                v = gamma_i / tau_i**2
+            else:
+                v = gamma_j / tau_j**2 + 1.0
+            if j != i:
+                out[i] += v if v < most else most

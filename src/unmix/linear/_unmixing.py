@@ -137,7 +137,7 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
             if change < TOO_FAR:
                 past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
             return new._replace(rotation=Q @ U.rotation, scratch=past), change
-    past = remembered(U.scratch, A) if (s == U.signs).all() else nothing_known(k)
+    past = remembered(U.scratch, A) if s.tobytes() == U.signs.tobytes() else nothing_known(k)
     D, past = downhill(A, h, past)
     half, unit = 0.5 * D, np.eye(k)
     Q = solved(unit - half, unit + half)  # Cayley: a rotation, to second order e^D
@@ -190,11 +190,13 @@ def remembered(past: Memory, A: np.ndarray) -> Memory:
     """The memory with the step that led here, if it tells of a function that bends upwards."""
     if not len(past.step):
         return past
-    step, turn = past.step[0], A - past.slope[0]
+    step, turn = past.step, A - past.slope
     if np.vdot(step, turn) <= 1e-9 * np.vdot(step, step):
         return past
-    steps, turns = (np.concatenate((a[1 - MEMORY :], b[None])) for a, b in ((past.steps, step), (past.turns, turn)))
-    return past._replace(steps=steps, turns=turns)
+    if not len(past.steps):
+        return past._replace(steps=step, turns=turn)
+    steps, turns = past.steps[1 - MEMORY :], past.turns[1 - MEMORY :]
+    return past._replace(steps=np.concatenate((steps, step)), turns=np.concatenate((turns, turn)))
 
 
 def downhill(A: np.ndarray, h: np.ndarray, past: Memory) -> tuple[np.ndarray, Memory]:

@@ -335,9 +335,12 @@ class FastICA(Reconstructs, Components, Model):
         order = np.arange(len(U.rotation))
         if U.active < 0:
             order = np.argsort(-np.abs(U.measures[0]), kind="stable")
-        U = U._replace(rotation=U.rotation[order], signs=U.signs[order], measures=U.measures[:, order], active=-1)
-        sign = signs(U.rotation @ inverse(U.whitening).T)
-        return U._replace(rotation=U.rotation * sign[:, None], scratch=nothing_known(len(order)))
+        rotation = U.rotation[order]
+        rotation *= signs(rotation @ inverse(U.whitening).T)[:, None]
+        return U._replace(
+            rotation=rotation, signs=U.signs[order], measures=U.measures[:, order], active=-1,
+            scratch=nothing_known(len(order)),
+        )  # fmt: skip
 
     def described(self, U: Any, data: Any) -> Described:
         """A rotation and its statistics; with independent parts, only Σ w."""
