@@ -45,8 +45,10 @@ from unmix.mixture._factors import (
     analysed,
     best_loadings,
     checked,
+    constrained,
     covariance,
     covariances,
+    is_noise_of,
     joined,
     split,
     stats_of,
@@ -245,15 +247,15 @@ class MixtureOfFactorAnalyzers(FromRows):
         return unit, np.maximum(LEAST_NOISE[kind.name] * scale, self.reg_covar) / unit**2
 
     def go_on(self, U: Parts) -> Parts | None:
-        """The parts of the last fit, where they are as many and have as many factors."""
+        """The parts of the last fit, where they are as many, have as many factors and the noise that is asked for."""
         suits = U.loadings.shape[:2] == (self.n_components, self._size(U.means.shape[1]))
-        return U if suits else None
+        return U if suits and is_noise_of(U, self._isotropic, self.shared_noise) else None
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts:
         """The parts of a fit: the heaviest cut in two, or two joined; or with a factor more or fewer."""
         U, K = fit.U, len(fit.U.weights)
         if self.n_components == K:
-            loadings, noise = with_factors(U, self._size(U.means.shape[1]), rng)
+            loadings, noise = with_factors(U, self._size(U.means.shape[1]), self._isotropic, self.shared_noise, rng)
             return completed(U._replace(loadings=loadings, noise=noise))
         if more:
             means, loadings, noise = (np.concatenate([a, a[:1]]) for a in (U.means, U.loadings, U.noise))
@@ -428,7 +430,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         components : array of shape (K, q, d)
             W.
         noise_variance : array of shape (K, d)
-            ψ.
+            ψ: the same for all columns with `noise="isotropic"`, for all components with `shared_noise`.
         **params
             Other parameters of the class, such as `random_state`.
 
@@ -440,6 +442,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         K, q, d = W.shape
         model = cls(K, q, **params)
         model._validate_params()
+        psi = constrained(psi, pi, model._isotropic, model.shared_noise)
         shape, shift = Shape(K, d, np.dtype(np.float64), weight=1.0), pi @ mu
         unit, floor = model.at(shape)._units(shift, pi @ (np.einsum("kaj,kaj->kj", W, W) + psi))
         own = (mu - shift) / unit, W / unit, psi / unit**2
