@@ -39,6 +39,7 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths import latent
 from unmix.maths.arrays import Array
+from unmix.maths.gaussian import chosen
 from unmix.mixture._analyzers import Events, Parts, Scratch, Stats, completed, quiet, rotations, rows_of
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._factors import (
@@ -351,7 +352,7 @@ class MixtureOfFactorAnalyzers(FromRows):
     def drawn(self, U: Parts, b: Block) -> np.ndarray:
         """A component drawn by the observed cells, then its factors, then noise."""
         rng, z = self.given.generator(b), self.posterior(U, b)[0].astype(np.float64)
-        which = (rng.random(len(z))[:, None] > np.cumsum(z, axis=1)[:, :-1]).sum(axis=1)
+        which = chosen(z.T, rng)
         out = U.measured(b.x, b.observed)
         for k in np.unique(which):
             i = np.flatnonzero(which == k)
