@@ -345,9 +345,9 @@ def test_given_noise_is_as_it_is_asked_for():
     W, psi = np.ones((2, 1, 3)), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     given = [0.5, 0.5], np.zeros((2, 3)), W
     of = MixtureOfFactorAnalyzers.from_parameters
-    with pytest.raises(ValueError, match="noise_variance differs, .* the same for every column"):
+    with pytest.raises(ValueError, match=r"noise_variance differs, .* the same for every column"):
         of(*given, psi, noise="isotropic")
-    with pytest.raises(ValueError, match="noise_variance differs, .* the same for every component"):
+    with pytest.raises(ValueError, match=r"noise_variance differs, .* the same for every component"):
         of(*given, psi * [[1.0], [2.0]], shared_noise=True)
     of(*given, psi, shared_noise=True)
     model = of(*given, np.full((2, 3), 0.1) * [[1.0], [2.0]] * [1.0, 1.0, 1.0 + 1e-12], noise="isotropic")

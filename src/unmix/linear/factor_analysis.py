@@ -306,7 +306,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     # -- what a user may ask --
 
     def explained(self) -> np.ndarray:
-        """Σ_j w_aj² over the variance of all columns, to which factors that correlate add Σ_j 2 w_aj w_bj Cov(z_a, z_b)."""
+        """Σ_j w_aj² over the variance of all columns, which factors that correlate share in part."""
         return np.asarray((self.components_**2).sum(axis=1) / np.trace(self.get_covariance()))
 
     def n_parameters(self) -> int:

@@ -4,15 +4,16 @@ local    M_k = I + W_k ψ_k⁻¹ W_kᵀ     m_ik = M_k⁻¹ W_k ψ_k⁻¹ (x_i �
          |W_kᵀ W_k + ψ_k| = |M_k| Π_j ψ_kj         loss = −Σ_i log p(x_i)        [inversion and determinant lemmas: q×q]
 stats    A_k = Σ_i r_ik E[ẑẑᵀ]     B_k = Σ_i r_ik E[ẑ] xᵀ     C_kj = Σ_i r_ik x_ij²                         ẑ = (z, 1)
          E[ẑ] = (m, 1)      E[ẑẑᵀ] = (M⁻¹ + mmᵀ, m; mᵀ, 1)
-update   π ∝ A_k[1,1]     (W_k; μ_k) = A_k⁻¹ B_k     ψ_kj = (C_kj − B_kjᵀ A_k⁻¹ B_kj) / A_k[1,1]   not below its floor
-         then, as z ~ N(a, R) in the expanded model, μ_k += a W_k and W_k ← chol(R)ᵀ W_k               [as in latent.py]
+update   π ∝ n_k, the last entry of A_k      (W_k; μ_k) = A_k⁻¹ B_k      rest_kj = C_kj − B_kjᵀ A_k⁻¹ B_kj
+         ψ_kj = rest_kj / n_k    isotropic: Σ_j rest_kj / d n_k    shared: Σ_k rest_kj / Σ_k n_k    both: over both sums
+         not below its floor; then, as z ~ N(a, R) in the expanded model, μ_k += a W_k, W_k ← chol(R)ᵀ W_k   [latent.py]
 
 The cost of a pass is n·K·d·q, of GaussianMixture n·K·d². One ψ_k for all columns (noise="isotropic") makes it a mixture
 of probabilistic PCA; ψ may be shared by the components. x is measured from a fixed origin in fixed units, powers of two
 near the columns' standard deviations, so that neither units nor extrapolation across columns matter.
 
-Missing cells: only the observed ones enter r, M and m; A_k is then a sum of its own for each column j, over the rows
-that have observed it. A row of which nothing was observed has r = π and loss 0, and no say.
+Missing cells: only the observed ones enter r, M and m; A_k, and the n_k below ψ, is then a sum of its own for each
+column j, over the rows that have observed it. A row of which nothing was observed has r = π and loss 0, and no say.
 
 A component that holds less than 1e-12 of the weight is reset, three times at most: it takes half of the heaviest one,
 the two means half a standard deviation to either side along its longest axis.
