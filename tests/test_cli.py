@@ -412,7 +412,8 @@ def test_what_is_stopped_leaves_nothing_half_written(tmp_path, by, code):
     kept.mkdir()
     pd.DataFrame(rng.normal(size=(20_000, 30))).to_csv(work / "t.csv", index=False)
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + MAIN[2]
-    args = ["cluster", "t.csv", "--k", "40", "--set", "tol=0", "--set", "max_iter=100000", "--memory", "0.01"]
+    endless = ["--model", "GaussianMixture", "--set", "tol=0", "--set", "max_iter=1000000"]
+    args = ["cluster", "t.csv", "--k", "8", *endless, "--memory", "0.01"]
     process = subprocess.Popen(
         [sys.executable, "-c", hearing, *args, "--out", "o.csv", "--save", "m.unmix"],
         cwd=work,

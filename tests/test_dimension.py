@@ -113,6 +113,19 @@ def test_intervals_cover_at_their_rate(m, level):
     assert (np.abs(held / draws - level) < slack).all(), held / draws
 
 
+def test_intervals_are_of_chance_alone():
+    """They hold what the estimate is on average, which near edges is less than the dimension; and it is said."""
+    rng = np.random.default_rng(0)
+    found = [unmix.dimension(rng.uniform(size=(500, 3)), standardize=False) for _ in range(60)]
+    for which in ("two_nn", "likelihood"):
+        own = [getattr(f, which) for f in found]
+        average = np.exp(np.mean([np.log(e.value) for e in own]))
+        assert np.mean([e.low <= average <= e.high for e in own]) > 0.85
+    assert np.mean([f.likelihood.low <= 3 <= f.likelihood.high for f in found]) < 0.5
+    assert all(round(f.likelihood.value) == 3 for f in found)
+    assert "chance alone" in str(found[0])
+
+
 def test_naive_intervals_would_be_too_short():
     """Rows share neighbours: m √(1/n(k−1)) is less than what the estimate varies by."""
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import unmix
 from unmix import FactorAnalysis
 from unmix.linear._newton import factor, newton, profile
-from unmix.linear._rotations import orthomax, promax
+from unmix.linear._rotations import orthomax, promax, rotate
 
 SETS = {"digits": (load_digits, 10), "iris": (load_iris, 1), "breast": (load_breast_cancer, 5), "wine": (load_wine, 3),
         "diabetes": (load_diabetes, 3)}  # fmt: skip
@@ -134,6 +134,40 @@ def test_promax_finds_correlated_factors():
     np.testing.assert_allclose(oblique.factor_covariance_[np.ix_(order, order)], corr, atol=0.15)
     model = oblique.components_.T @ oblique.factor_covariance_ @ oblique.components_ + np.diag(oblique.noise_variance_)
     np.testing.assert_allclose(oblique.get_covariance(), model, atol=1e-9)
+
+
+@pytest.mark.parametrize("rotation", ["promax", "oblimin"])
+def test_shares_are_of_the_whole_variance_where_factors_correlate(rotation):
+    rng = np.random.default_rng(0)
+    corr = np.array([[1, 0.7, 0.6], [0.7, 1, 0.6], [0.6, 0.6, 1.0]])
+    X = rng.multivariate_normal(np.zeros(3), corr, size=2000) @ np.kron(np.eye(3), np.ones(4))
+    X += 0.4 * rng.normal(size=X.shape)
+    model = FactorAnalysis(3, rotation=rotation).fit(X)
+    shares = (model.components_**2).sum(axis=1) / X.var(axis=0).sum()
+    np.testing.assert_allclose(model.explained(), shares, rtol=1e-2)
+    plain = FactorAnalysis(3).fit(X)
+    assert plain.explained().sum() == pytest.approx(1 - plain.noise_variance_.sum() / X.var(axis=0).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_factors_are_rotated_once_in_a_fit_and_in_every_online_step(missing, monkeypatch):
+    _, _, X = planted()
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X) if missing else X
+    seen = []
+
+    def counted(*given):
+        seen.append(given)
+        return rotate(*given)
+
+    monkeypatch.setattr("unmix.linear.factor_analysis.rotate", counted)
+    model = FactorAnalysis(3, rotation="varimax", tol=1e-6).fit(X)
+    assert len(seen) == 1 < len(model.trace_)
+    plain = FactorAnalysis(3, tol=1e-6).fit(X)
+    assert varimax(model.components_) > varimax(plain.components_)
+    before = len(seen)
+    online = FactorAnalysis(3, rotation="varimax").partial_fit(X).partial_fit(X)
+    assert varimax(online.components_) > varimax(FactorAnalysis(3).partial_fit(X).partial_fit(X).components_)
+    assert len(seen) == before + 4
 
 
 def test_heywood_cases_are_flagged():

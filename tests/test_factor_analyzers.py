@@ -324,6 +324,36 @@ def test_wrong_parameters_are_named(change, message):
         MixtureOfFactorAnalyzers.from_parameters(**given | change)
 
 
+def uneven():
+    """Two factors in columns of very different units."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2)) @ rng.normal(size=(2, 6)) + 0.7 * rng.normal(size=(600, 6))
+    return X * [1.0, 1.0, 1.0, 3.0, 9.0, 0.3]
+
+
+@pytest.mark.parametrize(("noise", "shared"), KINDS[1:])
+def test_a_warm_start_keeps_to_the_noise_that_is_asked_for(noise, shared):
+    X = uneven()
+    model = quietly(MixtureOfFactorAnalyzers(2, 2, random_state=0, warm_start=True), X)
+    fresh = quietly(MixtureOfFactorAnalyzers(2, 2, noise=noise, shared_noise=shared, random_state=0), X)
+    quietly(model.set_params(noise=noise, shared_noise=shared), X)
+    np.testing.assert_array_equal(model.noise_variance_, fresh.noise_variance_)
+    assert len(quietly(model, X).trace_) < len(fresh.trace_)  # parts of such noise suit
+
+
+def test_given_noise_is_as_it_is_asked_for():
+    W, psi = np.ones((2, 1, 3)), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    given = [0.5, 0.5], np.zeros((2, 3)), W
+    of = MixtureOfFactorAnalyzers.from_parameters
+    with pytest.raises(ValueError, match=r"noise_variance differs, .* the same for every column"):
+        of(*given, psi, noise="isotropic")
+    with pytest.raises(ValueError, match=r"noise_variance differs, .* the same for every component"):
+        of(*given, psi * [[1.0], [2.0]], shared_noise=True)
+    of(*given, psi, shared_noise=True)
+    model = of(*given, np.full((2, 3), 0.1) * [[1.0], [2.0]] * [1.0, 1.0, 1.0 + 1e-12], noise="isotropic")
+    assert (model.noise_variance_ == model.noise_variance_[:, :1]).all()
+
+
 # ---------------------------------------------------------------- how many
 
 
@@ -377,6 +407,27 @@ def test_neighbours_fit_no_worse():
         assert len(parts.weights) == K
         assert parts.weights.sum() == pytest.approx(1.0)
         assert np.isfinite(likelihood(near, parts))
+
+
+@pytest.mark.parametrize(("noise", "shared"), KINDS)
+def test_with_a_factor_fewer_passes_begin_in_the_model(noise, shared):
+    """What the lost factor leaves to the noise is one for all columns or components where the noise is."""
+    X = uneven()
+    options = {"noise": noise, "shared_noise": shared}
+    fit = quietly(MixtureOfFactorAnalyzers(2, 3, random_state=0, tol=1e-8, max_iter=2000, **options), X)
+
+    class Found:
+        U = fit.parts
+
+    less = MixtureOfFactorAnalyzers(2, 2, **options).at(fit.shape)
+    parts, losses = less.neighbour(Found, False, np.random.default_rng(0)), []
+    assert noise == "diagonal" or (parts.noise == parts.noise[:, :1]).all()
+    assert not shared or (parts.noise == parts.noise[0]).all()
+    for _ in range(4):
+        found = less.local(parts, Block(X))
+        losses.append(found.loss)
+        parts = less.update(parts, found.stats)
+    assert (np.diff(losses) < 0).all()
 
 
 # ---------------------------------------------------------------- hostile input

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import unmix
 from unmix import PCA, KernelPCA
+from unmix.linear._gram import Linear
 from unmix.maths.kernels import Kernel, landmarks
 from unmix.maths.spectra import lanczos
 from unmix.testing import check_model
@@ -121,6 +122,35 @@ def test_with_a_linear_kernel_it_is_pca(weighted, far):
     kernel, plain = KernelPCA(3).fit(X, sample_weight=w), PCA(3).fit(X, sample_weight=w)
     alike(kernel.transform(new), plain.transform(new))
     np.testing.assert_allclose(np.sqrt(kernel.eigenvalues_), plain.singular_values_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_linear_kernel_without_the_matrix_of_all_pairs_gives_what_that_gives(seed, dtype, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, d, k = [(40, 7, None), (40, 7, 3), (40, 7, 50), (700, 260, 2)][seed % 4]
+    rank = int(rng.integers(1, d + 1))
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) + 10 * rng.normal(size=d)
+    X[n // 2 :: 3] = X[0]  # equal rows are merged
+    X = X.astype(dtype)
+    w = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if seed % 3 else None
+    params = {"eigen_solver": ("auto", "dense")[seed % 2], "remove_zero_eig": seed % 5 == 0, "random_state": 0}
+    model = KernelPCA(k, fit_inverse_transform=seed % 2 == 0, **params)
+    rows_alone = model.fit(X, sample_weight=w)
+    monkeypatch.setattr(Linear, "suits", lambda *_: False)
+    pairs = KernelPCA(**model.get_params()).fit(X, sample_weight=w)
+    top, tol = float(pairs.eigenvalues_[0]), 1e-9 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(rows_alone.eigenvalues_, pairs.eigenvalues_, rtol=0, atol=tol * top)
+    np.testing.assert_array_equal(rows_alone.eigenvalues_ == 0, pairs.eigenvalues_ == 0)
+    clear = pairs.eigenvalues_ > 1e-6 * top
+    alike(rows_alone.eigenvectors_[:, clear], pairs.eigenvectors_[:, clear], 10 * tol)
+    z = rows_alone.transform(X), pairs.transform(X)
+    alike(z[0][:, clear], z[1][:, clear], 10 * tol)
+    assert rows_alone.score(X) == pytest.approx(pairs.score(X), rel=1e-4, abs=tol * top)
+    assert rows_alone.parts.least == pairs.parts.least == 0
+    if model.fit_inverse_transform:
+        back = rows_alone.inverse_transform(z[0]), pairs.inverse_transform(z[1])
+        np.testing.assert_allclose(back[0], back[1], rtol=0, atol=1e-4 * np.abs(X).max())
 
 
 def test_with_a_polynomial_kernel_it_is_pca_of_its_features():

@@ -311,6 +311,26 @@ def test_missing_cells_by_em():
         assert less < 0
 
 
+@pytest.mark.parametrize("kind", [PCA, ProbabilisticPCA])
+@pytest.mark.parametrize("wanted", [0.6, "mle", "parallel"])
+def test_the_chosen_number_of_axes_is_fitted_again_where_cells_are_missing(kind, wanted, tmp_path):
+    """All axes tell how many there are; the likeliest axes and noise of so many are others than the first of all."""
+    _, _, X = planted(300, 12)
+    holes = with_holes(X, 0.1)
+    chosen = kind(wanted, tol=1e-9, random_state=0).fit(holes)
+    given = kind(chosen.n_components_, tol=1e-9).fit(holes)
+    assert 0 < chosen.n_components_ < 11
+    assert chosen.score(holes) == pytest.approx(given.score(holes), abs=1e-6)
+    assert chosen.noise_variance_ == pytest.approx(given.noise_variance_, rel=1e-3)
+    np.testing.assert_allclose(chosen.components_, given.components_, atol=1e-3)
+    assert [stage.name for stage in chosen.stages_] == ["em"]
+    chosen.save(tmp_path / "chosen.unmix")
+    np.testing.assert_array_equal(unmix.load(tmp_path / "chosen.unmix").transform(holes), chosen.transform(holes))
+    k = chosen.n_components_
+    assert chosen.partial_fit(holes[:100]).n_components_ == k
+    assert np.isfinite(kind(wanted, random_state=0).partial_fit(holes).partial_fit(holes).score(holes))
+
+
 def test_batches_of_partial_fit_are_the_closed_form_of_all_rows():
     _, _, X = planted(600)
     online = ProbabilisticPCA(3)

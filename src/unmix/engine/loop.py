@@ -170,7 +170,7 @@ class Loop:
 
     def _starts(self, way: Any, handed: list[Any]) -> list[Start]:
         if self.first is not None:
-            starts = [way.begin(i, tree.settle(U)) for i, U in enumerate(self.first)]
+            starts = [way.begin(i, U) for i, U in enumerate(self.first)]
             for s in starts:
                 s.last = self.last
             return starts
@@ -178,7 +178,7 @@ class Loop:
         data, out, what = way.first_data(), [], "solve" if closed else self.purpose("init")
         for i, before in enumerate(handed):
             U = self.stage.start(before, data, Draws(self.seed, what, i))
-            out.append(way.begin(i, tree.settle(U)))
+            out.append(way.begin(i, U))
         return out
 
     def _steps(self, way: Any, starts: list[Start], checkpoint: Checkpoint) -> Steps[None]:

@@ -52,7 +52,7 @@ class Rounds:
 
     def begin(self, index: int, U: Any) -> Start:
         """A start with these first parts."""
-        return Start(index, U)
+        return Start(index, tree.settle(U))
 
     def make(self, live: list[Start]) -> Steps[None]:
         """A round of each start."""

@@ -84,7 +84,7 @@ class Rows:
 
     def seen(self) -> Seen:
         """What the first look showed; only after the blocks were visited."""
-        missing = any(self.holes[a] for a in self.run.bounds[:-1])
+        missing = any([self.holes[a] for a in self.run.bounds[:-1]])
         if self.rules.absent:
             return Seen(True, held_columns(without_nan(self.x) if missing else self.x, self.w))
         if not missing:
@@ -190,7 +190,7 @@ def sweep(
     for i, b in enumerate(rows.blocks()):
         for s, U in enumerate(states):
             before = None if z is None or z[s] is None else z[s][i]
-            out = model.local(U, b._replace(z=before, closing=closing))
+            out = model.local(U, b._replace(z=before, closing=closing) if closing or before is not None else b)
             sums[s] = added(model, sums[s], (out.stats, float(out.loss)))
             if keep:
                 new[s].append(tree.settle(out.z))

@@ -56,10 +56,14 @@ class Runner:
 
     def sweep(self, *ask: Any) -> tuple[dict[int, Any], Seen]:
         """(stats, loss) of each set of parts over the runs, added in order; what the rows showed."""
-        return self.sweeps([(self, Ask(*ask))])[0]
+        with one_blas_thread():
+            return self.sweeps([(self, Ask(*ask))])[0]
 
     def sweeps(self, asks: list[tuple[Any, Ask]]) -> list[tuple[dict[int, Any], Seen]]:
-        """What `sweep` gives, for several runners on one source that ask for the same runs: rows are read once."""
+        """What `sweep` gives, for several runners on one source that ask for the same runs: rows are read once.
+
+        A fit makes many such passes, and has limited BLAS to one thread for all of them.
+        """
         totals = [dict.fromkeys(ask.states) for _, ask in asks]
         seen = [Seen(False, np.False_) for _ in asks]
 
@@ -84,7 +88,7 @@ class Runner:
     def _one(self, ask: Ask, rows: Rows) -> Swept:
         """One run of a pass."""
         before = [self.z.get((s, rows.run.number)) for s in ask.states] if ask.keep else None
-        mine = self._rows(rows.run, lambda: rows.x)
+        mine = rows if rows.holes is self.holes else self._rows(rows.run, lambda: rows.x)  # else of another's weights
         return sweep(ask.model, mine, list(ask.states.values()), before, ask.keep, ask.closing)
 
     def commit(self, s: int) -> None:
@@ -104,7 +108,7 @@ class Runner:
 
     def apply(self, model: Any, U: Any, method: str, runs: list[Run]) -> Iterator[Any]:
         """The model's method on each block, in order."""
-        with closing(self._map(lambda rows: apply(model, rows, U, method), runs)) as parts:
+        with one_blas_thread(), closing(self._map(lambda rows: apply(model, rows, U, method), runs)) as parts:
             for blocks in parts:
                 yield from blocks
 
@@ -131,25 +135,23 @@ class Runner:
 
         jobs = zip(runs, loads, strict=True)
         if self.jobs == 1 or len(runs) == 1:
-            with one_blas_thread():
-                for j in jobs:
-                    yield job(*j)
+            for j in jobs:
+                yield job(*j)
             return
         waiting: deque[Future[Any]] = deque()
-        with one_blas_thread():
-            try:
-                for j in jobs:
-                    waiting.append(pool(self.jobs).submit(job, *j))
-                    if len(waiting) > (2 * self.jobs if self.source.in_memory else self.jobs):
-                        yield waiting.popleft().result()
-                while waiting:
+        try:
+            for j in jobs:
+                waiting.append(pool(self.jobs).submit(job, *j))
+                if len(waiting) > (2 * self.jobs if self.source.in_memory else self.jobs):
                     yield waiting.popleft().result()
-            finally:  # an error or Ctrl-C: nothing of this pass may run on
-                for future in waiting:
-                    future.cancel()
-                for future in waiting:
-                    if not future.cancelled():
-                        future.exception()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # an error or Ctrl-C: nothing of this pass may run on
+            for future in waiting:
+                future.cancel()
+            for future in waiting:
+                if not future.cancelled():
+                    future.exception()
 
     def _rows(self, run: Run, load: Callable[[], Any]) -> Rows:
         w = None if self.w is None else self.w[run.start : run.stop]

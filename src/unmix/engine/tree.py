@@ -74,12 +74,13 @@ def settle(a: Any, dtype: Any = None, like: Any = None) -> Any:
         return a if a.flags.carray and now == kind else np.require(a, kind, ("C", "A"))
     if not isinstance(a, tuple):
         return a
+    new = None  # what has to change; nearly always nothing
     known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
-    new = [
-        settle(v, dtype, u) if v is not u and isinstance(v, (np.ndarray, tuple)) else v
-        for v, u in zip(a, known, strict=False)
-    ]
-    return a if all([u is v for u, v in zip(new, a, strict=True)]) else rebuild(a, new)
+    for i, (v, u) in enumerate(zip(a, known, strict=False)):
+        if v is not u and isinstance(v, (np.ndarray, tuple)) and (w := settle(v, dtype, u)) is not v:
+            new = new or list(a)
+            new[i] = w
+    return a if new is None else rebuild(a, new)
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -110,7 +111,7 @@ def finite(a: Any, like: Any = None) -> bool:
         return a.dtype.kind != "f" or b"\0" not in np.isfinite(a).tobytes()
     if isinstance(a, tuple):
         known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
-        return all([v is u or finite(v, u) for v, u in zip(a, known, strict=False)])
+        return all([v is u or isinstance(v, int) or finite(v, u) for v, u in zip(a, known, strict=False)])
     return not isinstance(a, (float, np.floating)) or isfinite(a)
 
 

@@ -39,7 +39,7 @@ class Contrast(NamedTuple):
 
 def contrast(fun: Any, fun_args: dict[str, Any] | None) -> Contrast:
     """The contrast that the parameters name."""
-    args = tuple(sorted((fun_args or {}).items()))
+    args = tuple(sorted(fun_args.items())) if fun_args else ()
     try:
         return _contrast(fun, args)
     except TypeError:  # arguments that cannot be looked up

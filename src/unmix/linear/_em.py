@@ -22,6 +22,12 @@ from unmix.maths.spectra import count, leading
 TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
+class ChosenLoadings(CellLoadings):
+    """The same parts, with as many axes as are wanted and no more."""
+
+    __slots__ = ()
+
+
 class CellEM(Way):
     """EM cell by cell: a ψ for each column."""
 
@@ -48,6 +54,11 @@ class AxesEM(CellEM):
 
     def __init__(self, wanted: Any, tol: float, shape: Shape, noise: Noise) -> None:
         self.wanted, self.tol, self.shape, self.noise = wanted, tol, shape, noise
+
+    @property
+    def chooses(self) -> bool:
+        """Whether all axes tell how many are wanted."""
+        return not (self.wanted is None or isinstance(self.wanted, Integral))
 
     def goal(self, U: CellLoadings, first: float) -> float:
         """EM ends when a pass gains little."""
@@ -82,7 +93,7 @@ class AxesEM(CellEM):
         V = canonical(V / np.sqrt(np.maximum(t, TINY))[:, None])
         values = np.maximum(t, 0.0) + noise
         total = float(values.sum() + (d - len(values)) * noise)
-        if not (self.wanted is None or isinstance(self.wanted, Integral)):
+        if self.chooses and not isinstance(U, ChosenLoadings):
             var = np.einsum("aj,aj->j", W, W) + noise
             whole = np.append(values, np.full(d - len(values), noise))
             seed = np.zeros(4, np.int64)
@@ -94,3 +105,20 @@ class AxesEM(CellEM):
             U.shift, U.mean, V.astype(kind), values.astype(kind), np.array(noise, kind), np.array(total, kind),
             np.array(1), np.zeros(4, np.int64),
         )  # fmt: skip
+
+
+class ChosenEM(AxesEM):
+    """EM once more, with as many axes as all of them have told: fewer axes and another σ² are likeliest then."""
+
+    name = "em of the chosen axes"
+
+    def described(self, U: Any, data: Any) -> Described:
+        """As before, of fewer axes."""
+        return super().described(U, data)._replace(parts=ChosenLoadings)
+
+    def start(self, before: CellLoadings, data: Block, rng: np.random.Generator) -> ChosenLoadings:
+        """The leading axes of those before, the others left to σ²."""
+        A = self.axes(before)
+        noise = np.maximum(float(A.noise), before.floor)
+        W = np.sqrt(np.maximum(A.variances - noise[0], 1e-3 * noise[0]))[:, None] * A.components
+        return ChosenLoadings(before.shift, before.mean, W, noise, before.floor, np.eye(len(W)))

@@ -4,6 +4,10 @@
 
 Equal rows are merged. Since u_a is orthogonal to √w, a product of √w K̃ √w with directions that are so, too, is one of
 √w K √w, made orthogonal to √w: the matrix itself need not be centred.
+
+A linear kernel of more rows than columns does without that matrix, by singular vectors of the rows:
+
+    √w K̃ √w = F Fᵀ        F = √w (x − Σ μ x)
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ ZERO, NEGATIVE = 1e-12, 1e-5  # of the largest eigenvalue: what is none, and wha
 
 
 class Held(NamedTuple):
-    """Rows, their weights, and the kernels of all pairs."""
+    """Rows, their weights, and the kernels of all pairs; in place of these `Linear` has the rows from their mean on."""
 
     rows: Any
     w: np.ndarray
@@ -72,15 +76,12 @@ class Spectrum(Stage):
 
     def start(self, before: Any, data: Held, rng: np.random.Generator) -> Parts:
         """The components that are wanted."""
-        w, K = data.w, data.K
+        w = data.w
         mu, half = w / w.sum(), np.sqrt(w)
-        down = across = K @ mu
-        if self.kernel.kernel == "precomputed":  # which need be symmetric only once it is centred
-            down = mu @ K
-            refuse_lopsided(K, down, across, rng)
+        down, across, largest = self._means(data, mu, rng)
         k = min(self.n if self.solver.wanted is None else int(self.solver.wanted), self.n)
         values, u, least = self._solve(data, half, down, across, min(k, len(w)), rng)
-        rounding = 4 * np.finfo(float).eps * w.sum() * max(np.abs(K.diagonal()).max(), np.abs(across).max())
+        rounding = 4 * np.finfo(float).eps * w.sum() * max(largest, np.abs(across).max())
         least = least if least < -NEGATIVE * float(values.max(initial=0.0)) - rounding else 0.0
         values, u = kept(cleaned(values, rounding, self.kernel), u, k, self.solver.drop)
         each = np.divide(u, half[:, None], out=np.zeros_like(u), where=half[:, None] > 0)
@@ -91,6 +92,15 @@ class Spectrum(Stage):
             turned * each * np.sqrt(values), across, np.zeros((0, len(data.shift))), data.shift, least, np.array(0),
         )  # fmt: skip
         return parts._replace(dual=self.ways.learn(parts, w))
+
+    def _means(self, data: Held, mu: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+        """Means of the columns of K and of its rows, and the largest |K(x, x)|."""
+        K = data.K
+        down = across = K @ mu
+        if self.kernel.kernel == "precomputed":  # which need be symmetric only once it is centred
+            down = mu @ K
+            refuse_lopsided(K, down, across, rng)
+        return down, across, float(np.abs(K.diagonal()).max())
 
     def _solve(
         self, data: Held, half: np.ndarray, down: np.ndarray, across: np.ndarray, k: int, rng: np.random.Generator
@@ -126,6 +136,43 @@ class Spectrum(Stage):
     def described(self, U: Any, data: Any) -> Described:
         """Nobody sees these parts before they are the model's."""
         return Described(Parts)
+
+
+class Linear(Spectrum):
+    """The same for a linear kernel of dense rows that are more than their columns."""
+
+    @staticmethod
+    def suits(kernel: Kernel, solver: Solver, shape: Shape) -> bool:
+        """Whether it does what is asked for: the other solvers are known by their products with the whole matrix."""
+        narrow = not shape.sparse and shape.d < shape.n
+        return kernel.kernel == "linear" and solver.kind in ("auto", "dense") and narrow
+
+    def open(self, data: Block, rng: np.random.Generator) -> Held:
+        """The different rows, from their mean on."""
+        data, shift = distinct(data), centre_of(data)
+        w = np.ones(len(data.x)) if data.w is None else data.w
+        return Held(data.x, w, data.x - shift, shift)
+
+    def _means(self, data: Held, mu: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+        """By way of the mean of the rows."""
+        across = data.K @ (mu @ data.K)
+        return across, across, float(np.einsum("ij,ij->i", data.K, data.K).max())
+
+    def _solve(
+        self, data: Held, half: np.ndarray, down: np.ndarray, across: np.ndarray, k: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Squared singular values of F and its left singular vectors."""
+        F = half[:, None] * (data.K - (half * half) @ data.K / (half @ half))
+        few, width = min(F.shape), k + BESIDE
+        if self.solver.kind == "auto" and few > FEW_ROWS and BLOCKS * width <= few // SPANNED:
+            fixed, first = half / np.sqrt(half @ half), rng.standard_normal((len(F), width))
+            values, u, _, settled = lanczos(
+                lambda Q: F @ (F.T @ Q), first, fixed, k, self.solver.tol or SETTLED, few // SPANNED
+            )
+            if settled:
+                return values, u, 0.0
+        u, sigma, _ = scipy.linalg.svd(F, full_matrices=False, overwrite_a=True, check_finite=False)
+        return sigma[:k] ** 2, u[:, :k], 0.0
 
 
 def by_arpack(

@@ -56,14 +56,15 @@ class Whitening(Stage):
     def hand(self, U: Frame, data: Moments) -> Frame:
         """The axes of all rows."""
         centre, scatter = data.centred()
-        values, V = leading(scatter / data.n, self.k)
+        covariance = scatter / data.n
+        values, V = leading(covariance, self.k)
         rounding = ROUNDING * len(centre) * float(np.finfo(self.shape.dtype).eps)
         rank = int(np.count_nonzero(values > rounding * values[0]))
         lost = min(self.k, self.shape.n - 1) - rank
         if rank == 0:  # no column varies: any direction, in which all sources are 0
             rank, values = 1, np.ones(1)
         whitening = V[:rank] / np.sqrt(values[:rank])[:, None]
-        return Frame(U.mean + centre, whitening, np.array(np.trace(scatter) / data.n), max(lost, 0))
+        return Frame(U.mean + centre, whitening, np.array(covariance.trace()), max(lost, 0))
 
     def described(self, U: Any, data: Any) -> Described:
         """A frame."""

@@ -18,7 +18,7 @@ from unmix.engine.stage import Online, Sizes, Stage, falling
 from unmix.linear._axes import Axes, Noise, Subspace, gaussian, log_density
 from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
-from unmix.linear._em import AxesEM
+from unmix.linear._em import AxesEM, ChosenEM, ChosenLoadings
 from unmix.linear._subspace import SubspaceIteration
 from unmix.maths import latent
 from unmix.maths.arrays import Array
@@ -53,8 +53,9 @@ class Principal(Density, Samples, Imputes, Reconstructs, Components, Model):
 
     def _by(self, kind: type, shape: Shape) -> Any:
         """How a fit continues from parts of this type."""
-        if kind is CellLoadings:
-            return AxesEM(self.n_components, self._em_tol, shape, self.noise)
+        if issubclass(kind, CellLoadings):
+            em = ChosenEM if kind is ChosenLoadings else AxesEM
+            return em(self.n_components, self._em_tol, shape, self.noise)
         if kind is Subspace:
             return SubspaceIteration(self.n_components, self.n_oversamples, self.iterated_power, shape, self.noise)
         return Covariance(self.n_components, shape, self.noise)
@@ -87,8 +88,10 @@ class Principal(Density, Samples, Imputes, Reconstructs, Components, Model):
         return axes
 
     def stages(self, shape: Shape) -> list[Stage]:
-        """The way that suits such data."""
-        return [self._way(shape)]
+        """The way that suits such data; where EM learns all axes to choose some, EM again with these alone."""
+        way = self._way(shape)
+        again = isinstance(way, AxesEM) and way.chooses and not shape.online
+        return [way, self._by(ChosenLoadings, shape)] if again else [way]
 
     def sizes(self, shape: Shape) -> Sizes:
         """Those of the way."""

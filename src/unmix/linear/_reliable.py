@@ -21,17 +21,11 @@ MOST = 1e12
 
 def interference(measures: np.ndarray, n: float, one_by_one: bool) -> np.ndarray:
     """The variance that each component, of variance 1, is expected to have from other sources."""
-    _, slope, square, own = measures.astype(np.float64)
-    gamma, tau = np.maximum(square - own**2, 0.0), np.abs(own - slope)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        if one_by_one:
-            alone = gamma / tau**2
-            V = np.where(np.arange(len(tau)) > np.arange(len(tau))[:, None], alone[:, None], alone + 1.0)
-        else:
-            V = (gamma[:, None] + gamma + tau**2) / (tau[:, None] + tau) ** 2
-    V = np.where(V < MOST, V, MOST)  # NaN, too
-    np.fill_diagonal(V, 0.0)
-    return np.asarray(np.minimum(V.sum(axis=1) / max(n, 1.0), MOST))
+    from unmix.kernels import ica_steps
+
+    out = np.empty(measures.shape[1])
+    ica_steps.interference(measures.astype(np.float64), one_by_one, MOST, out)
+    return np.asarray(np.minimum(out / max(n, 1.0), MOST))
 
 
 def agreement(rotation: np.ndarray, others: list[np.ndarray]) -> np.ndarray:

@@ -16,9 +16,11 @@ One by one (deflation) only row j turns, in the space that the rows before it le
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dgesdd, dgesv
 
 from unmix.maths.arrays import Array
 
@@ -26,7 +28,7 @@ MEMORY = 7  # steps that L-BFGS remembers
 LEAST_BEND = 0.01  # of h
 LONGEST = 1.0  # row sum of |D|: a quasi-Newton step turns no component farther
 FAR = 0.05  # 1 − |cos| of the turn by the fixed point: if it is more, that is the step
-PERHAPS_FAR = 0.01  # of what `about` gives: if it is less, the turn is not far
+PERHAPS_FAR = 0.01  # of what `slopes` gives for that: if it is less, the turn is not far
 TOO_FAR = 0.3  # the same: if it is more, L-BFGS learns nothing from the step
 UNSURE = 100.0  # times shorter must a step be that is the last without one before it
 NEARLY = 100.0  # times `tol`
@@ -78,8 +80,9 @@ class Stats(NamedTuple):
     sums: Annotated[np.ndarray, Array("a 3")]
 
 
+@lru_cache(maxsize=8)
 def nothing_known(k: int) -> Memory:
-    """An empty memory."""
+    """An empty memory; always the same arrays, so that nobody looks at them anew."""
     none = np.zeros((0, k, k))
     return Memory(none, none, none, none)
 
@@ -103,14 +106,11 @@ def first_parts(
 
 def seen(U: Parts, stats: Stats) -> Parts:
     """The parts with what a pass has told of them."""
-    measures, j = U.measures.copy(), U.active
-    rows = slice(None) if j < 0 else slice(j, j + 1)
-    measures[:3, rows] = stats.sums.T
-    measures[3, rows] = stats.gram.diagonal() if j < 0 else stats.gram[:, j]
-    measures[:, rows] /= stats.n
-    signs = np.where(measures[0] > 0, -1.0, 1.0)
-    if j >= 0:
-        signs[:j], signs[j + 1 :] = U.signs[:j], U.signs[j + 1 :]
+    from unmix.kernels.ica_steps import told
+
+    measures, signs, j = U.measures.copy(), U.signs.copy(), U.active
+    one = slice(None) if j < 0 else slice(j, j + 1)
+    told(stats.n, stats.gram[:, one], stats.sums, measures[:, one], signs[one])
     return U._replace(measures=measures, signs=signs)
 
 
@@ -128,42 +128,35 @@ def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     Without a step before it the curvature is that of independent components: a short step may be too short a step.
     """
     new = seen(U, stats)
-    E, s, k = stats.gram / stats.n, new.signs, len(U.rotation)
-    A, h = slopes(E, s, new.measures[1])
-    if not U.tries and about(A, h) > PERHAPS_FAR:
-        Q = fixed_point(E, new.measures[1])
+    s, k = new.signs, len(U.rotation)
+    A, h, about = slopes(new, stats)
+    if not U.tries and about > PERHAPS_FAR:
+        Q = fixed_point(stats.gram / stats.n, new.measures[1])
         if (change := turn_of(Q)) > FAR:
             past = nothing_known(k)
             if change < TOO_FAR:
                 past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
             return new._replace(rotation=Q @ U.rotation, scratch=past), change
-    past = remembered(U.scratch, A) if (s == U.signs).all() else nothing_known(k)
-    D = -direction(A, h, past)
-    if np.vdot(D, A) > 0:  # not downhill
-        past, D = nothing_known(k), -A / h
-    D *= min(1.0, LONGEST / max(float(np.abs(D).sum(axis=1).max()), TINY))
+    past = remembered(U.scratch, A) if s.tobytes() == U.signs.tobytes() else nothing_known(k)
+    D, past = downhill(A, h, past)
     half, unit = 0.5 * D, np.eye(k)
-    Q = np.linalg.solve(unit - half, unit + half)  # Cayley: a rotation, to second order e^D
+    Q = solved(unit - half, unit + half)  # Cayley: a rotation, to second order e^D
     change = turn_of(Q) * (1.0 if len(past.steps) else UNSURE)
     return new._replace(rotation=Q @ U.rotation, scratch=past._replace(slope=A[None], step=D[None])), change
 
 
-def slopes(E: np.ndarray, s: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A and h."""
-    A, d = s[:, None] * E, s * (slope - E.diagonal())
-    return 0.5 * (A - A.T), np.maximum(0.5 * (d[:, None] + d), LEAST_BEND)
+def slopes(new: Parts, stats: Stats) -> tuple[np.ndarray, np.ndarray, float]:
+    """A, h, and 1 − |cos| of the component that the fixed point turns most, nearly, where it turns them little."""
+    from unmix.kernels import ica_steps
+
+    A, h = np.empty_like(stats.gram), np.empty_like(stats.gram)
+    about = ica_steps.slopes(stats.n, stats.gram, new.measures, new.signs, LEAST_BEND, A, h)
+    return A, h, about
 
 
-def nearly(stats: Stats, tol: float) -> bool:
+def nearly(U: Parts, stats: Stats, tol: float) -> bool:
     """Whether the fixed point would turn components by so little that the fit may be about to end: a quick look."""
-    A, h = slopes(stats.gram / stats.n, np.where(stats.sums[:, 0] > 0, -1.0, 1.0), stats.sums[:, 1] / stats.n)
-    return about(A, h) <= NEARLY * tol
-
-
-def about(A: np.ndarray, h: np.ndarray) -> float:
-    """1 − |cos| of the component that the fixed point turns most, nearly, where it turns them little."""
-    D = A / h
-    return 0.5 * float(np.einsum("ij,ij->i", D, D).max())
+    return slopes(seen(U, stats), stats)[2] <= NEARLY * tol
 
 
 def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:
@@ -197,31 +190,38 @@ def remembered(past: Memory, A: np.ndarray) -> Memory:
     """The memory with the step that led here, if it tells of a function that bends upwards."""
     if not len(past.step):
         return past
-    step, turn = past.step[0], A - past.slope[0]
+    step, turn = past.step, A - past.slope
     if np.vdot(step, turn) <= 1e-9 * np.vdot(step, step):
         return past
-    steps, turns = (np.concatenate((a[1 - MEMORY :], b[None])) for a, b in ((past.steps, step), (past.turns, turn)))
-    return past._replace(steps=steps, turns=turns)
+    if not len(past.steps):
+        return past._replace(steps=step, turns=turn)
+    steps, turns = past.steps[1 - MEMORY :], past.turns[1 - MEMORY :]
+    return past._replace(steps=np.concatenate((steps, step)), turns=np.concatenate((turns, turn)))
 
 
-def direction(A: np.ndarray, h: np.ndarray, past: Memory) -> np.ndarray:
-    """H⁻¹A by the two loops of L-BFGS."""
-    q, known = A.copy(), []
-    for step, turn in zip(past.steps[::-1], past.turns[::-1], strict=True):
-        r = 1.0 / float(np.vdot(step, turn))
-        a = r * float(np.vdot(step, q))
-        known.append((step, turn, r, a))
-        q -= a * turn
-    z = q / h
-    for step, turn, r, a in reversed(known):
-        z += (a - r * float(np.vdot(turn, z))) * step
-    return np.asarray(z)
+def downhill(A: np.ndarray, h: np.ndarray, past: Memory) -> tuple[np.ndarray, Memory]:
+    """D = −H⁻¹A, not too long, and the memory; where that leads uphill, D = −A/h and no memory."""
+    from unmix.kernels.ica_steps import quasi_newton
+
+    D = np.empty_like(A)
+    known = quasi_newton(A, h, past.steps, past.turns, LONGEST, D)
+    return D, past if known else nothing_known(len(A))
 
 
 def polar(M: np.ndarray) -> np.ndarray:
     """The rotation nearest to a matrix."""
-    left, _, right = np.linalg.svd(M)
+    left, _, right, failed = dgesdd(M)
+    if failed:
+        raise np.linalg.LinAlgError("the singular values of a matrix were not found")
     return np.asarray(left @ right)
+
+
+def solved(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A⁻¹B by LAPACK itself: NumPy's way to it takes five times as long for the few components of a small fit."""
+    _, _, x, failed = dgesv(A, B)
+    if failed:
+        raise np.linalg.LinAlgError("a matrix is singular")
+    return np.asarray(x)
 
 
 # -- one by one --

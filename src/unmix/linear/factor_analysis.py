@@ -251,6 +251,10 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     def update(self, U: Loadings, stats: Any) -> Loadings:
         """A Newton step on the profiled likelihood, or the step of EM where cells are missing."""
         U = STAGES[type(U)].update(U, stats)
+        return self.hand(U, None) if self.shape.online else U  # an online step may be the last
+
+    def hand(self, U: Loadings, data: Any) -> Loadings:
+        """The parts with the rotation of their factors, which no step needs."""
         return U._replace(rotation=rotate(U.loadings, U.noise, self.rotation, self.kaiser))
 
     def described(self, U: Any, data: Any) -> Described:
@@ -302,9 +306,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     # -- what a user may ask --
 
     def explained(self) -> np.ndarray:
-        """Σ_j w_aj² over the variance of all columns."""
-        squares = self.components_**2
-        return np.asarray(squares.sum(axis=1) / (squares.sum() + self.noise_variance_.sum()))
+        """Σ_j w_aj² over the variance of all columns, which factors that correlate share in part."""
+        return np.asarray((self.components_**2).sum(axis=1) / np.trace(self.get_covariance()))
 
     def n_parameters(self) -> int:
         """Free numbers: loadings up to a rotation, noise variances, mean; no more than a Gaussian has."""

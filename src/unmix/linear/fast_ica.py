@@ -33,7 +33,7 @@ from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
 from unmix.linear._held import Frame, Images, Sampled, Whitening
 from unmix.linear._reliable import agreement, doubts, interference
-from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, turned
+from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, solved, turned
 from unmix.maths.arrays import Array
 from unmix.maths.order import signs
 from unmix.model import Model
@@ -268,15 +268,15 @@ class FastICA(Reconstructs, Components, Model):
 
     def look(self, U: Parts, b: Block) -> Local:
         """Statistics and contrast of the components in question, tile by tile."""
-        B, one = U.rotation @ U.whitening, U.active >= 0
-        G, gauss = self._contrast.rows, self._contrast.gauss
+        B, one, sparse = U.rotation @ U.whitening, U.active >= 0, is_sparse(b.x)
+        G, gauss, _, _ = self._contrast
         asked = B[U.active : U.active + 1] if one else B
         gram, sums = np.zeros((len(asked), len(B))), np.zeros((len(asked), 3))
-        step, near = max(TILE // max(len(asked), 1), 64), is_near(U, b.x, B)
+        step, near = max(TILE // max(len(asked), 1), 64), sparse or is_near(U, B)
         for a in range(0, b.x.shape[0], step):
             w = None if b.w is None else b.w[a : a + step]
             x = b.x[a : a + step] if near else b.x[a : a + step] - U.mean
-            y = np.ascontiguousarray((x @ asked.T).T if is_sparse(x) else asked @ x.T)
+            y = np.ascontiguousarray((x @ asked.T).T) if sparse else asked @ x.T
             if near:
                 y -= (asked @ U.mean)[:, None]
             g, more = G(y, w)
@@ -302,7 +302,7 @@ class FastICA(Reconstructs, Components, Model):
         """The bold step where it is so short that the fit ends with it, else one that never makes J worse."""
         bend = self._contrast.bend
         if U.active < 0:
-            if nearly(stats, self.tol):
+            if nearly(U, stats, self.tol):
                 ahead, change = bold(U, stats)
                 if change <= self.tol:
                     return ahead._replace(done=True)
@@ -317,7 +317,7 @@ class FastICA(Reconstructs, Components, Model):
         """The bold step; the last one, if it is as short as `update` would have it."""
         if U.active < 0:
             ahead, change = bold(U, stats)
-            return ahead._replace(done=True) if change <= self.tol and nearly(stats, self.tol) else ahead
+            return ahead._replace(done=True) if change <= self.tol and nearly(U, stats, self.tol) else ahead
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         return None if change <= self.tol or tries >= self.max_iter else ahead._replace(tries=tries)
@@ -335,9 +335,12 @@ class FastICA(Reconstructs, Components, Model):
         order = np.arange(len(U.rotation))
         if U.active < 0:
             order = np.argsort(-np.abs(U.measures[0]), kind="stable")
-        U = U._replace(rotation=U.rotation[order], signs=U.signs[order], measures=U.measures[:, order], active=-1)
-        sign = signs(U.rotation @ inverse(U.whitening).T)
-        return U._replace(rotation=U.rotation * sign[:, None], scratch=nothing_known(len(order)))
+        rotation = U.rotation[order]
+        rotation *= signs(rotation @ inverse(U.whitening).T)[:, None]
+        return U._replace(
+            rotation=rotation, signs=U.signs[order], measures=U.measures[:, order], active=-1,
+            scratch=nothing_known(len(order)),
+        )  # fmt: skip
 
     def described(self, U: Any, data: Any) -> Described:
         """A rotation and its statistics; with independent parts, only Σ w."""
@@ -476,9 +479,11 @@ class FastICA(Reconstructs, Components, Model):
         return cls(4, random_state=0), X, check
 
 
-def is_near(U: Parts, x: Any, B: np.ndarray) -> bool:
-    """Whether rows lie so near to zero that Bx − Bμ has the digits of B(x − μ); CSR rows would become dense."""
-    return is_sparse(x) or bool((np.abs(B) @ np.abs(U.mean) < CENTRED).all())
+def is_near(U: Parts, B: np.ndarray) -> bool:
+    """Whether rows lie so near to zero that Bx − Bμ has the digits of B(x − μ); of CSR rows, which would become dense,
+    nobody asks.
+    """
+    return bool((np.abs(B) @ np.abs(U.mean)).max() < CENTRED)
 
 
 def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray, near: bool) -> np.ndarray:
@@ -491,4 +496,4 @@ def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray, near: bool) -> np.nd
 
 def inverse(K: np.ndarray) -> np.ndarray:
     """The pseudo-inverse of a matrix whose rows are independent."""
-    return np.asarray(np.linalg.solve(K @ K.T, K).T)
+    return solved(K @ K.T, K).T

@@ -6,7 +6,8 @@ update   none: components are made of rows, v_a = Σ_j coef_ja φ(x_j), and m is
 
 There are two ways to them, each in a file of its own:
 
-_gram       eigenvectors of the centred n×n matrix K̃, divided by √ρ, so that v_a has length 1: a closed form
+_gram       eigenvectors of the centred n×n matrix K̃, divided by √ρ, so that v_a has length 1: a closed form; of a
+            linear kernel from the rows themselves, where these have fewer columns
 _nystrom    where that matrix does not fit the memory budget: components of what some rows, the landmarks, span of φ(x),
             in one pass; so rows may come from a file that memory does not hold
 
@@ -33,7 +34,7 @@ from unmix.engine.layout import Shape
 from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.linear import _pre_image
-from unmix.linear._gram import Solver, Spectrum
+from unmix.linear._gram import Linear, Solver, Spectrum
 from unmix.linear._kernel_parts import Csr, Parts, project, rows_of, well_formed
 from unmix.linear._nystrom import Nystrom
 from unmix.maths.arrays import Array
@@ -89,7 +90,8 @@ class KernelPCA(Reconstructs, Model):
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         "dense" asks LAPACK for the eigenvectors, "arpack" ARPACK, "randomized" makes so many products of the matrix
         with a block of directions as `iterated_power` says. "auto" makes as many as the components need to settle where
-        few of many are wanted, and asks LAPACK otherwise.
+        few of many are wanted, and asks LAPACK otherwise. For kernel="linear" and dense rows of fewer columns than
+        there are rows "auto" and "dense" take singular vectors of the rows, and make no matrix of all pairs.
     tol : float, default=0
         Tolerance of "arpack" and "auto": ‖K̃v − ρv‖ relative to ρ; 0 for one that is hardly more than rounding.
     max_iter : int or None, default=None
@@ -281,7 +283,8 @@ class KernelPCA(Reconstructs, Model):
         k, drop = self.n_components, self.remove_zero_eig or self.n_components is None
         solver = Solver(k, self.eigen_solver, float(self.tol), self.max_iter, self.iterated_power, drop)
         m, ways = self._landmarks(shape), _pre_image.of(self, kernel)
-        return [Nystrom(kernel, solver, ways, m) if m else Spectrum(kernel, solver, ways, shape)]
+        whole = Linear if Linear.suits(kernel, solver, shape) else Spectrum
+        return [Nystrom(kernel, solver, ways, m) if m else whole(kernel, solver, ways, shape)]
 
     def sizes(self, shape: Shape) -> Sizes:
         """Those of the way."""

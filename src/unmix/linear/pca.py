@@ -9,7 +9,8 @@ _covariance   the above
 _direct       a closed form of the whole matrix: where rows are fewer than columns, their n×n Gram matrix has the same
               spectrum
 _subspace     subspace iteration, a pass a step: where both sides are large
-_em           EM over the observed cells, where others are missing, of the model x ~ N(μ, V diag(λ − σ²) Vᵀ + σ²I)
+_em           EM over the observed cells, where others are missing, of the model x ~ N(μ, V diag(λ − σ²) Vᵀ + σ²I);
+              where all axes are to tell how many are wanted, EM of all and then of these alone
 
 Inside, variances are divided by n; what is published is divided by n − 1.
 """

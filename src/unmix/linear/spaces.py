@@ -2,8 +2,8 @@
 
 A singular value counts where σ > tol σ₁; by default tol = ε max(n, d), which is what rounding leaves of σ₁, with ε the
 precision of X. Dense matrices go to NumPy and SciPy. A sparse one is never made dense: the Gram matrix G = WΛWᵀ of its
-smaller side tells values above √ε σ₁ and their vectors; below, ‖XW‖ is looked at itself, so that no digits are lost to
-the square:
+smaller side has σ² within ε σ₁², which leaves σ the relative error ½ ε σ₁²/σ²: all digits are lost at √ε σ₁, half of
+them at ε^¼ σ₁. Values below the latter are those of XW, so that none are lost to the square:
 
     X W_small = P S Qᵀ        σ_small = S        W_small ← W_small Q
 """

@@ -6,9 +6,10 @@ lets z ~ N(a, R), then absorbs a and R into μ and W, which makes it several tim
 local    M = I + W_o ψ_o⁻¹ W_oᵀ      m = M⁻¹ W_o ψ_o⁻¹ (x_o − μ_o)      E[ẑẑᵀ] = (M⁻¹ + mmᵀ, m; mᵀ, 1)      ẑ = (z, 1)
          loss = ½ Σ_o ((x − mW − μ)²/ψ + log 2πψ) + ½ mᵀm + ½ log|M|              [the inversion and determinant lemmas]
 stats    A_j = Σ_{i: j observed} E[ẑẑᵀ]     B_j = Σ (x_ij − s_j) E[ẑ]     C_j = Σ (x_ij − s_j)²     N = Σ_i E[ẑẑᵀ]
-update   (w_j, μ_j) = A_j⁻¹ B_j     ψ_j = (C_j − B_jᵀ A_j⁻¹ B_j)/A_j[1,1]     μ += aW     W ← chol(R)ᵀ W
+update   (w_j, μ_j) = A_j⁻¹ B_j     rest_j = C_j − B_jᵀ A_j⁻¹ B_j     ψ_j = rest_j / n_j     μ += aW     W ← chol(R)ᵀ W
 
-Factor analysis is this model; probabilistic PCA is this model with one ψ for all columns.
+where n_j, the last entry of A_j, is the number of rows that show j. Factor analysis is this model; probabilistic PCA is
+this model with one ψ for all columns, Σ_j rest_j / Σ_j n_j.
 """
 
 from __future__ import annotations

@@ -13,14 +13,44 @@ from unmix.mixture._analyzers import Parts, Stats, completed, quiet, rotations
 from unmix.mixture._gaussian import WEIGHT_FLOOR, join, nearest
 
 
-def with_factors(U: Parts, q: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """W and ψ of q factors, fewer or more: the weakest are left to the noise, new ones are faint and random."""
+def with_factors(
+    U: Parts, q: int, isotropic: bool, shared: bool, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """W and ψ of q factors, fewer or more: the weakest are left to the noise, new ones are faint and random.
+
+    What is left is noise as the model has it, else the first pass would score a richer model, and the next seem worse.
+    """
     K, have, d = U.loadings.shape
     W = rotations(U) @ U.loadings
     if q < have:
-        return W[:, :q], U.noise + (W[:, q:] ** 2).sum(axis=1)
+        return W[:, :q], averaged(U.noise + (W[:, q:] ** 2).sum(axis=1), U.weights, isotropic, shared)
     faint = 0.1 * np.sqrt(U.noise)[:, None] * rng.standard_normal((K, q - have, d))
     return np.concatenate([W, faint], axis=1), U.noise
+
+
+def averaged(noise: np.ndarray, weights: np.ndarray, isotropic: bool, shared: bool) -> np.ndarray:
+    """One ψ for all columns if `isotropic`, for all components if `shared`: the mean over them; columns in one unit."""
+    if isotropic:
+        noise = np.broadcast_to(noise.mean(axis=1, keepdims=True), noise.shape)
+    return np.broadcast_to(weights @ noise, noise.shape).copy() if shared else noise.copy()
+
+
+def is_noise_of(U: Parts, isotropic: bool, shared: bool) -> bool:
+    """Whether ψ is one for all columns if `isotropic`, for all components if `shared`, and will stay so.
+
+    Steps make ψ one in the units of the parts: so these must be one, too.
+    """
+    columns = not isotropic or ((U.unit == U.unit[0]).all() and (U.noise == U.noise[:, :1]).all())
+    return bool(columns and (not shared or (U.noise == U.noise[0]).all()))
+
+
+def constrained(noise: np.ndarray, weights: np.ndarray, isotropic: bool, shared: bool) -> np.ndarray:
+    """ψ that a user gave, made equal to the last bit where it must be; a ValueError where it is not nearly."""
+    one = averaged(noise, weights, isotropic, shared)
+    if not np.allclose(noise, one, atol=0.0):
+        same = " and ".join(["column"] * isotropic + ["component"] * shared)
+        raise ValueError(f"noise_variance differs, and is to be the same for every {same}: give equal numbers")
+    return one
 
 
 def analysed(S: np.ndarray, q: int, floor: np.ndarray, isotropic: bool, enough: bool) -> tuple[np.ndarray, np.ndarray]:

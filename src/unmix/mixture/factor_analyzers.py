@@ -4,15 +4,16 @@ local    M_k = I + W_k ψ_k⁻¹ W_kᵀ     m_ik = M_k⁻¹ W_k ψ_k⁻¹ (x_i �
          |W_kᵀ W_k + ψ_k| = |M_k| Π_j ψ_kj         loss = −Σ_i log p(x_i)        [inversion and determinant lemmas: q×q]
 stats    A_k = Σ_i r_ik E[ẑẑᵀ]     B_k = Σ_i r_ik E[ẑ] xᵀ     C_kj = Σ_i r_ik x_ij²                         ẑ = (z, 1)
          E[ẑ] = (m, 1)      E[ẑẑᵀ] = (M⁻¹ + mmᵀ, m; mᵀ, 1)
-update   π ∝ A_k[1,1]     (W_k; μ_k) = A_k⁻¹ B_k     ψ_kj = (C_kj − B_kjᵀ A_k⁻¹ B_kj) / A_k[1,1]   not below its floor
-         then, as z ~ N(a, R) in the expanded model, μ_k += a W_k and W_k ← chol(R)ᵀ W_k               [as in latent.py]
+update   π ∝ n_k, the last entry of A_k      (W_k; μ_k) = A_k⁻¹ B_k      rest_kj = C_kj − B_kjᵀ A_k⁻¹ B_kj
+         ψ_kj = rest_kj / n_k    isotropic: Σ_j rest_kj / d n_k    shared: Σ_k rest_kj / Σ_k n_k    both: over both sums
+         not below its floor; then, as z ~ N(a, R) in the expanded model, μ_k += a W_k, W_k ← chol(R)ᵀ W_k   [latent.py]
 
 The cost of a pass is n·K·d·q, of GaussianMixture n·K·d². One ψ_k for all columns (noise="isotropic") makes it a mixture
 of probabilistic PCA; ψ may be shared by the components. x is measured from a fixed origin in fixed units, powers of two
 near the columns' standard deviations, so that neither units nor extrapolation across columns matter.
 
-Missing cells: only the observed ones enter r, M and m; A_k is then a sum of its own for each column j, over the rows
-that have observed it. A row of which nothing was observed has r = π and loss 0, and no say.
+Missing cells: only the observed ones enter r, M and m; A_k, and the n_k below ψ, is then a sum of its own for each
+column j, over the rows that have observed it. A row of which nothing was observed has r = π and loss 0, and no say.
 
 A component that holds less than 1e-12 of the weight is reset, three times at most: it takes half of the heaviest one,
 the two means half a standard deviation to either side along its longest axis.
@@ -39,14 +40,17 @@ from unmix.engine.stage import Sizes
 from unmix.engine.trace import Fit
 from unmix.maths import latent
 from unmix.maths.arrays import Array
+from unmix.maths.gaussian import chosen
 from unmix.mixture._analyzers import Events, Parts, Scratch, Stats, completed, quiet, rotations, rows_of
 from unmix.mixture._base import DEAD_SHARE
 from unmix.mixture._factors import (
     analysed,
     best_loadings,
     checked,
+    constrained,
     covariance,
     covariances,
+    is_noise_of,
     joined,
     split,
     stats_of,
@@ -245,15 +249,15 @@ class MixtureOfFactorAnalyzers(FromRows):
         return unit, np.maximum(LEAST_NOISE[kind.name] * scale, self.reg_covar) / unit**2
 
     def go_on(self, U: Parts) -> Parts | None:
-        """The parts of the last fit, where they are as many and have as many factors."""
+        """The parts of the last fit, where they are as many, have as many factors and the noise that is asked for."""
         suits = U.loadings.shape[:2] == (self.n_components, self._size(U.means.shape[1]))
-        return U if suits else None
+        return U if suits and is_noise_of(U, self._isotropic, self.shared_noise) else None
 
     def neighbour(self, fit: Fit, more: bool, rng: np.random.Generator) -> Parts:
         """The parts of a fit: the heaviest cut in two, or two joined; or with a factor more or fewer."""
         U, K = fit.U, len(fit.U.weights)
         if self.n_components == K:
-            loadings, noise = with_factors(U, self._size(U.means.shape[1]), rng)
+            loadings, noise = with_factors(U, self._size(U.means.shape[1]), self._isotropic, self.shared_noise, rng)
             return completed(U._replace(loadings=loadings, noise=noise))
         if more:
             means, loadings, noise = (np.concatenate([a, a[:1]]) for a in (U.means, U.loadings, U.noise))
@@ -349,7 +353,7 @@ class MixtureOfFactorAnalyzers(FromRows):
     def drawn(self, U: Parts, b: Block) -> np.ndarray:
         """A component drawn by the observed cells, then its factors, then noise."""
         rng, z = self.given.generator(b), self.posterior(U, b)[0].astype(np.float64)
-        which = (rng.random(len(z))[:, None] > np.cumsum(z, axis=1)[:, :-1]).sum(axis=1)
+        which = chosen(z.T, rng)
         out = U.measured(b.x, b.observed)
         for k in np.unique(which):
             i = np.flatnonzero(which == k)
@@ -428,7 +432,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         components : array of shape (K, q, d)
             W.
         noise_variance : array of shape (K, d)
-            ψ.
+            ψ: the same for all columns with `noise="isotropic"`, for all components with `shared_noise`.
         **params
             Other parameters of the class, such as `random_state`.
 
@@ -440,6 +444,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         K, q, d = W.shape
         model = cls(K, q, **params)
         model._validate_params()
+        psi = constrained(psi, pi, model._isotropic, model.shared_noise)
         shape, shift = Shape(K, d, np.dtype(np.float64), weight=1.0), pi @ mu
         unit, floor = model.at(shape)._units(shift, pi @ (np.einsum("kaj,kaj->kj", W, W) + psi))
         own = (mu - shift) / unit, W / unit, psi / unit**2

@@ -16,8 +16,9 @@ SMALL = 0.1  # of a row
 
 def warn_of_fit(model: Any, fit: Fit, w: np.ndarray | None) -> None:
     """A fit that ended too soon, stages that failed, weights that are next to nothing, and what the model notes."""
-    name, tolerant = type(model).__name__, "tol" in model.get_params(deep=False)
+    name = type(model).__name__
     if fit.result == "max_iter" and fit.unfinished:
+        tolerant = "tol" in model.get_params(deep=False)
         remedy = f"raise max_iter{', or tol if this is close enough' if tolerant else ''}"
         warnings.warn(f"{name} {fit.message}: {remedy}", ConvergenceWarning, stacklevel=5)
     elif fit.result in ("nonfinite", "stopped"):

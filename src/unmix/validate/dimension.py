@@ -23,6 +23,11 @@ the other, whose ratios are not independent,
 
 and at least 1.6 times what it would be of independent rows (less where only some rows are looked at): on even surfaces
 of one to four dimensions it was 1.5 to 1.9 times that, for two neighbours and for ten.
+
+This is chance alone. A density that changes among the neighbours, edges and curvature move m̂ as well, by shares of
+about (k/n)^(1/m) near edges and (k/n)^(2/m) elsewhere: of one dimension by less than chance, of three by up to four
+times as much. What another k tells of that is too little to correct by: intervals drawn out by it held the dimension of
+a cube of five in two of three draws.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ APART = 0.25  # by how much the estimates may differ
 
 
 class Estimate(NamedTuple):
-    """An intrinsic dimension and its interval.
+    """An intrinsic dimension, and the interval in which chance may have moved it.
 
     Examples
     --------
@@ -144,7 +149,8 @@ class Dimension(NamedTuple):
             f"They differ by {spread:.0f} % from pair to pair, as much as in {self.effective_columns:.3g} independent "
             "columns.",
             f"Intrinsic dimension: {self.likelihood} by the distances to {self.n_neighbors} neighbours, {self.two_nn} "
-            "by those to two.",
+            "by those to two. The intervals are of chance alone: edges, curvature and uneven density move the "
+            "estimates as well, the further the more dimensions there are.",
             *(f"{note[0].upper()}{note[1:]}." for note in self.notes),
         ]
         if self.cautions:
@@ -197,8 +203,8 @@ def dimension(
     sample : int or None, default=2000
         Rows whose neighbours are sought, among all rows; None for all.
     level : float, default=0.95
-        How often the intervals are to hold the dimension. They tell what other rows of the same surface would change;
-        not that a surface is curved, has edges, or is seen by too few rows for its dimension.
+        How often the intervals hold what the estimate is on average over as many other rows of the same surface. Where
+        this is curved, has edges, or is seen by too few rows for its dimension, that is not the dimension (see Notes).
     random_state : int, Generator, RandomState or None
         For the sample, and for the pairs of rows whose distances are looked at, where there are more than 200 000.
 
@@ -207,6 +213,27 @@ def dimension(
     Dimension
         A tuple that prints as a paragraph: `mean`, `variance`, `law_mean`, `law_variance`, `effective_columns`,
         `gamma_gap`, `two_nn`, `likelihood`, `scales`, `notes`, `cautions` and `trusted`.
+
+    Notes
+    -----
+    Of 200 draws of 1000 rows, so many intervals of 95 % held the dimension itself, in %:
+
+    =====================================  ====  ====  ====  ====
+    dimension                                 1     2     3     5
+    =====================================  ====  ====  ====  ====
+    torus (even), two neighbours             92    95    96    82
+    torus, 5 neighbours                      94    92    90    12
+    torus, 10 neighbours                     94    94    70     0
+    Gaussian rows, bent, two neighbours      96    98    92    97
+    Gaussian rows, bent, 5 neighbours        93    90    88    60
+    Gaussian rows, bent, 10 neighbours       94    78    84     2
+    cube (edges), bent, two neighbours       93    94    87    33
+    cube, bent, 5 neighbours                 94    82    46     0
+    cube, bent, 10 neighbours                94    60     2     0
+    =====================================  ====  ====  ====  ====
+
+    The estimates are not far off: with 10 neighbours on average 2.84 for the cube of 3, 4.33 and 4.75 for the cube and
+    the Gaussian rows of 5, 5.48 for the torus of 5. Up to 3 the nearest whole number is right.
 
     References
     ----------
