@@ -1,45 +1,30 @@
-"""The main job in one minute: find the groups in a table with missing cells, and see that they are right.
+"""The main job in one minute: from a table to a page that tells what is in it.
 
-The data are the measurements of 150 irises that scikit-learn carries. One cell in five is removed; the mixture finds
-the three kinds of flowers all the same.
+The table holds thirteen measurements of 178 wines, which scikit-learn carries. A decimal point has slipped in two of
+its rows, and one cell in twenty is lost. The page finds the three kinds of wine, both slips, and tells how well the
+lost cells can be guessed.
 """
 
+import os
+import sys
+import webbrowser
+from pathlib import Path
+
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from sklearn.datasets import load_iris
-from sklearn.metrics import adjusted_rand_score
+from sklearn.datasets import load_wine
 
 import unmix
 
-iris = load_iris()
+wine = load_wine(as_frame=True).data
 rng = np.random.default_rng(0)
-X = iris.data.copy()
-X[rng.random(X.shape) < 0.2] = np.nan
+wine = wine.mask(rng.random(wine.shape) < 0.05)
+wine.loc[41, ["alcohol", "hue"]] = [132.4, 10.7]
+wine.loc[120, ["ash", "magnesium"]] = [23.2, 1010.0]
 
-model = unmix.GaussianMixture(3, n_init=10, random_state=0).fit(X)
-labels = model.predict(X)
+report = unmix.report(wine, title="178 wines")
+page = report.save(Path("wine-report.html")).resolve()
+print(f"\n{report}\n\nthe page, with the evidence:  {page}")
+print("of your own table:  unmix report table.csv\n")
 
-console = Console()
-console.print(
-    f"\n[bold]{X.shape[0]} flowers, {X.shape[1]} measurements, {np.isnan(X).mean():.0%} of the cells missing[/bold]"
-)
-console.print(f"GaussianMixture(3): {model.result_} after {model.n_iter_} passes\n")
-
-table = Table(title="Groups found", title_justify="left", box=None, header_style="bold", pad_edge=False)
-table.add_column("group")
-table.add_column("flowers", justify="right")
-for name in iris.feature_names:
-    table.add_column(name.replace(" (cm)", "").replace(" ", "\n"), justify="right")
-table.add_column("mostly", no_wrap=True)
-for k in range(3):
-    kinds = np.bincount(iris.target[labels == k], minlength=3)
-    mostly = f"{kinds.max() / max(1, kinds.sum()):.0%} {iris.target_names[kinds.argmax()]}"
-    table.add_row(str(k), str(kinds.sum()), *(f"{v:.2f}" for v in model.means_[k]), mostly)
-console.print(table)
-
-agreement = adjusted_rand_score(iris.target, labels)
-console.print(
-    f"\nagreement with the botanist: [bold]{agreement:.2f}[/bold]  (adjusted Rand index: 1 is perfect, 0 chance)"
-)
-console.print("next:  unmix info table.csv   unmix --help   README.md\n")
+if sys.stdout.isatty() and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
+    webbrowser.open(page.as_uri())

@@ -397,3 +397,15 @@ def test_infinite_cells_are_not_observed_and_said():
 def test_names_of_levels_are_unlike_names_of_columns():
     table = Table({"a": ["b", "c", "d", "b", "c", "d"] * 2, "a = b": np.arange(12.0) ** 2})
     assert len(set(table.names)) == len(table.names) == 4
+
+
+def test_some_rows_are_a_table_of_their_own():
+    frame = pd.DataFrame({"id": [f"a{i}" for i in range(40)], "x": [*range(39), 9999.0], "c": list("uv") * 20})
+    table = Table(frame)
+    mine = table.only(np.arange(40) != 39)
+    assert (mine.n, mine.role("id"), mine.recipe.columns) == (39, ["id"], ["x", "c"])
+    assert mine.recipe.uses[0].scale == pytest.approx(np.std(range(39)))
+    some = table.only([2, 3, 7])
+    assert some.raw.slice(0, 3, ["x"]).column(0).to_pylist() == [2.0, 3.0, 7.0]
+    model = unmix.KMeans(2, random_state=0).fit(mine)
+    assert len(model.predict(table)) == 40  # read by the recipe of the other rows

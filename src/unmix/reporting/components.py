@@ -18,15 +18,15 @@ WEAK = 0.3  # of the strongest loading, below which a column does not name a com
 
 def components(view: View) -> Section | None:
     """Principal components of the columns, and how many are more than chance."""
-    d, n = view.some.d, view.some.n
+    d, n = view.usual.d, view.usual.n
     if d < 3 or n < 5:
         return None
     view.tell("components")
     most = min(d, n - 1, MOST)
-    scree = unmix.PCA(most, random_state=view.seed).fit(view.some, sample_weight=view.usual)
-    k = int(unmix.PCA("parallel", random_state=view.seed).fit(view.some, sample_weight=view.usual).n_components_)
+    scree = unmix.PCA(most, random_state=view.seed).fit(view.usual)
+    k = int(unmix.PCA("parallel", random_state=view.seed).fit(view.usual).n_components_)
     view.components = unmix.PCA(min(max(k, 2), d, n - 1), random_state=view.seed)
-    view.components.fit(view.some, sample_weight=view.usual)
+    view.components.fit(view.usual)
     found = unmix.explain(view.components)
     assert isinstance(found, FoundComponents)
     shares = np.asarray(scree.explained_variance_ratio_, dtype=np.float64)
@@ -46,9 +46,8 @@ def components(view: View) -> Section | None:
         ),
         _made_of(found, min(max(k, 1), TOLD)),
     ]
-    counted = "" if view.usual is None else ", sample_weight=1.0 - odd"
     code = (
-        f"{view.given}\n{view.without_odd}pca = unmix.PCA('parallel', random_state={view.seed}).fit(table{counted})"
+        f"{view.opening}\npca = unmix.PCA('parallel', random_state={view.seed}).fit({view.named})"
         "  # as many as are more than chance\nprint(unmix.explain(pca))"
     )
     facts = {

@@ -29,7 +29,7 @@ class Tried(NamedTuple):
     """What `select` said of a model on some rows."""
 
     answer: Any
-    rows: Any
+    every: Any  # all rows, as the model takes them
     how: str
 
     @property
@@ -47,15 +47,14 @@ def groups(view: View) -> Section | None:
     view.tell("groups")
     best = min(_tried(view), key=lambda t: t.icl)
     answer = best.answer
-    counted = "" if view.usual is None else ", sample_weight=1.0 - odd"
-    asked = f"unmix.select({best.how}{counted}, random_state={view.seed})"
-    code = f"{view.given}\n{view.without_odd}answer = {asked}\nprint(answer)"
+    asked = f"unmix.select({best.how}, random_state={view.seed})"
+    code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
     curve = _curve(answer)
     if answer.k is None or answer.k == 1:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
         facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
         return Section("groups", "Which groups there are", told, [answer.reason], curve, code, facts)
-    labels = np.asarray(answer.model.predict(best.rows))
+    labels = np.asarray(answer.model.predict(best.every))
     view.labels = labels
     found = found_groups(
         type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id")
@@ -67,7 +66,7 @@ def groups(view: View) -> Section | None:
     told += f": {_apart(found)}." if _apart(found) else "."
     where = f"Found by {type(answer.model).__name__} in {view.looked_at}"
     where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
-    if view.usual is not None:
+    if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
     said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}", where]
     code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
@@ -87,25 +86,19 @@ def groups(view: View) -> Section | None:
 
 def _tried(view: View) -> list[Tried]:
     """What each model says that suits the columns."""
-    some, seed = view.some, view.seed
-    if some.d > WIDE and view.components is not None:
-        scores = np.asarray(view.components.transform(some), dtype=np.float64)
-        named = f"unmix.PCA({scores.shape[1]}).fit_transform(table)"
-        rows: dict[str, Any] = {"KMeans": scores, "GaussianMixture": scores}
-        where = dict.fromkeys(rows, named)
-    elif any(use.levels for use in some.recipe.uses):
-        rows, where = {"Mixture": some}, {"Mixture": "table"}
-    else:
-        rows, where = {"KMeans": some, "GaussianMixture": some}, {"KMeans": "table", "GaussianMixture": "table"}
+    usual: Any = view.usual
+    every: Any = view.some
+    named, seed = view.named, view.seed
+    if usual.d > WIDE and view.components is not None:
+        usual, every = (np.asarray(view.components.transform(t), dtype=np.float64) for t in (usual, every))
+        named = f"unmix.PCA({usual.shape[1]}).fit_transform({named})"
+    mixed = view.usual.d <= WIDE and any(use.levels for use in view.usual.recipe.uses)
     out = []
-    for name, x in rows.items():
+    for name in ("Mixture",) if mixed else ("KMeans", "GaussianMixture"):
         view.tell(f"groups by {name}")
-        model = unmix.models()[name](**({"n_init": 3} if name != "Mixture" else {}), random_state=seed)
-        out.append(
-            Tried(
-                unmix.select(model, x, sample_weight=view.usual, random_state=seed), x, f"unmix.{name}(), {where[name]}"
-            )
-        )
+        model = unmix.models()[name](**({} if mixed else {"n_init": 3}), random_state=seed)
+        answer = unmix.select(model, usual, random_state=seed)
+        out.append(Tried(answer, every, f"unmix.{name}({'' if mixed else 'n_init=3'}), {named}"))
     return out
 
 

@@ -30,7 +30,7 @@ def odd(view: View) -> Section | None:
         warnings.simplefilter("ignore")
         out = np.asarray(detector.fit_predict(view.some)) < 0
     if 0 < out.sum() <= FEW * len(out):
-        view.usual = (~out).astype(np.float64)
+        view.leave_out(out)
     p, scores, count = detector.tail_p_values_, detector.scores_, int(out.sum())
     first = np.lexsort((-scores, p, ~out))[: max(min(count, SHOWN), LEAST)]
     why = reasons(view.some, first)

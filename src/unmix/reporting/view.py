@@ -25,7 +25,8 @@ class View:
     some: Table = field(init=False)
     numbers: np.ndarray = field(init=False)  # which rows of the table these are
     x: np.ndarray = field(init=False)  # these rows, columns of variance 1
-    usual: np.ndarray | None = None  # how often each row counts where odd ones are few: these not at all
+    usual: Table = field(init=False)  # `some` without the rows that do not fit, where these are few
+    left_out: bool = False  # whether there are such rows
     components: Any = None  # principal components of `x`, once they are known
     labels: np.ndarray | None = None  # the group of each row of `some`, once there are groups
 
@@ -33,13 +34,24 @@ class View:
         self.some = part_of(self.table, ROWS).suited("standardised")
         self.numbers = rows_of(self.table.n, ROWS)
         self.x = self.some.read(0, self.some.n).astype(np.float64)
+        self.usual = self.some
+
+    def leave_out(self, odd: np.ndarray) -> None:
+        """Rows that do not fit, which would be groups of their own and make the units of columns theirs."""
+        self.usual, self.left_out = self.some.only(~odd).suited("standardised"), True
 
     @property
-    def without_odd(self) -> str:
-        """The lines of Python, and the argument, by which odd rows do not count."""
-        if self.usual is None:
-            return ""
-        return f"odd = unmix.OutlierDetector(random_state={self.seed}).fit_predict(table) < 0\n"
+    def opening(self) -> str:
+        """The lines of Python that give the table without the rows that do not fit."""
+        if not self.left_out:
+            return self.given
+        odd = f"odd = unmix.OutlierDetector(random_state={self.seed}).fit_predict(table) < 0"
+        return f"{self.given}\n{odd}\nusual = table.only(~odd)"
+
+    @property
+    def named(self) -> str:
+        """What that table is called there."""
+        return "usual" if self.left_out else "table"
 
     @property
     def partial(self) -> bool:

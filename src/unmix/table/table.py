@@ -140,6 +140,31 @@ class Table(Source):
         out._settle(recipe(self.columns, how))
         return out
 
+    def only(self, rows: Any) -> Table:
+        """Return some rows as a table of their own, whose columns are looked at anew and keep their kinds.
+
+        Parameters
+        ----------
+        rows : array of bool of shape (n,), or of int
+            Which rows; numbers of rows rise.
+
+        Returns
+        -------
+        table : Table
+        """
+        import pyarrow as pa
+
+        rows = np.asarray(rows)
+        at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        names = [*self.recipe.columns, *self.role("weight", "id", "label")]
+        runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []
+        some = [self.raw.slice(int(run[0]), int(run[-1]) + 1, names) for run in runs] or [self.raw.slice(0, 0, names)]
+        weight, kinds = next(iter(self.role("weight")), None), {use.name: use.kind for use in self.recipe.uses}
+        return Table(
+            pa.concat_tables(some), columns=self.recipe.columns, id=self.role("id"), label=self.role("label"),
+            weights=weight, kinds=kinds, scale=self.scale,
+        )  # fmt: skip
+
     @classmethod
     def _of(cls, raw: Any, columns: list[Column], how: Recipe) -> Table:
         """A table whose columns are known."""
