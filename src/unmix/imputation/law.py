@@ -64,9 +64,7 @@ class Law(NamedTuple):
             if len(own):
                 rows = max(share * self.rows, 1.0)
                 wider = np.sqrt(rows / np.maximum(rows - lost[own], rows / MOST_WIDER))
-                found = gaussian.complete(
-                    x[own], seen[own], mean, gaussian.factor_of(covariance), noise=wider * noise[own]
-                )
+                found = gaussian.completed(x[own], seen[own], mean, covariance, noise=wider * noise[own])
                 out[own] = mean + found.rows
         return np.where(seen, u, out)
 
