@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 import unmix
 from benchmarks.imputation_coverage import coverage
 from unmix import GaussianImputer
+from unmix.engine.draws import turn
 from unmix.maths import gaussian
 
 
@@ -143,6 +144,21 @@ def test_bootstrap_tells_what_parameters_are_worth():
     assert (ratio > 0.7).all()
     assert (ratio < 1.4).all()
     assert np.linalg.eigvalsh(model.bootstrap_covariances_).min() > 0
+
+
+@pytest.mark.parametrize("cls", [GaussianImputer, unmix.Imputer])
+def test_draws_one_by_one_vary_as_draws_at_once(cls):
+    """Parameters, too: each seed begins with an estimate of its own."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 60)
+    X[:, 1] = np.where(rng.random(60) < 0.6, np.nan, X[:, 1])
+    model = cls(random_state=0).fit(X)
+    rows = np.vstack([X, np.column_stack([np.full(2000, 1.0), np.full(2000, np.nan)])])  # whose noise averages out
+    together = model.impute(rows, n_draws=40, random_state=0)[:, 60:, 1].mean(axis=1)
+    alone = np.array([model.impute(rows, n_draws=1, random_state=s)[0, 60:, 1].mean() for s in range(40)])
+    assert 0.6 < alone.std() / together.std() < 1.6
+    order = {turn(7, i, 20) for i in range(20)}
+    assert order == set(range(20))
 
 
 def test_bootstrap_of_many_rows_is_made_shorter(monkeypatch):

@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.draws import generator
+from unmix.engine.draws import generator, turn
 from unmix.engine.runners import one_blas_thread
 from unmix.imputation.candidates import (
     DENSITIES,
@@ -310,7 +310,8 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
             if not self._density_:
                 own, spread, z = mean, deviation, rng.standard_normal(y.shape)
             else:
-                own, spread, z = deviates(law, 1 + t % (len(law.weights) - 1), bent, y, columns, rng)
+                one = 1 + turn(seed, t, len(law.weights) - 1)
+                own, spread, z = deviates(law, one, bent, y, columns, rng)
                 if self._about_:
                     own, spread = mean + own - full, deviation
             drawn = with_levels(columns.near(own + spread * z), own, z, columns, self._uses())

@@ -32,6 +32,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
+from unmix.engine.draws import turn
 from unmix.engine.sample import centre_of
 from unmix.engine.trace import Fit
 from unmix.linear._normal import Normal, Parts, Stats, measured, most_rows, resampled, told
@@ -306,7 +307,7 @@ class GaussianImputer(Density, Imputes, Model):
     def drawing(self, seed: int, number: int) -> Drawing:
         """The estimate of the bootstrap whose turn it is."""
         B = self._estimates
-        return Drawing(seed, number, self._estimate(number % B) if B else None)
+        return Drawing(seed, number, self._estimate(turn(seed, number, B)) if B else None)
 
     def _told(self, U: Parts, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of X; columns that were never seen 0 where they are kept, else NaN."""
