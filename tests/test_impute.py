@@ -56,6 +56,15 @@ def test_the_three_ways_agree(name):
 
 
 @every
+def test_draws_are_by_the_seed_of_the_model(name):
+    _, X = planted(n=60)
+    model = MODELS[name]().set_params(random_state=3).fit(X)
+    a, b, other = (model.impute(X, n_draws=2, random_state=state) for state in (None, None, 4))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, other)
+
+
+@every
 def test_blocks_precision_and_rows_without_holes(name):
     X, holes = planted()
     model = MODELS[name]().fit(holes)

@@ -75,7 +75,7 @@ class GaussianImputer(Density, Imputes, Model):
         How many estimates from rows drawn with replacement tell what the parameters are worth. The draws of `impute`
         take them in turn, so that for m draws m of them are best. With 0, parameters are taken for known.
     random_state : int, RandomState or None, default=None
-        Seed of the bootstrap.
+        Seed of the bootstrap, and of draws.
 
     Attributes
     ----------
