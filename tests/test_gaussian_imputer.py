@@ -172,6 +172,19 @@ def test_bootstrap_of_many_rows_is_made_shorter(monkeypatch):
     np.testing.assert_array_equal(whole.mean_, fewer.mean_)
 
 
+def test_estimates_made_shorter_lose_what_estimates_of_all_rows_lose(monkeypatch):
+    """p/n of a residual variance to slopes, √(n/n_b)/n to means: the same for draws of 1500 rows and of 100."""
+    rng = np.random.default_rng(0)
+    n, d, rows = 1500, 15, 100
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d))
+    monkeypatch.setattr("unmix.linear._normal.BOOTSTRAP_ROWS", rows)
+    monkeypatch.setattr("unmix.linear._normal.PER_COLUMN", 1)
+    model = GaussianImputer(n_bootstrap=200, random_state=0, ridge=0).fit(X)
+    of = [1 / np.diag(np.linalg.inv(C)) for C in (model.covariance_, *model.bootstrap_covariances_)]
+    expected = (d - 1 + np.sqrt(n / rows)) / n
+    assert abs(np.mean(1 - np.array(of[1:]) / of[0]) - expected) < 0.004
+
+
 def test_deviations_count_the_parameters():
     _, X = planted(n=25, d=5)
     known = GaussianImputer(n_bootstrap=0).fit(X).impute(X, return_std=True)[1]

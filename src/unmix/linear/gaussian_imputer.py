@@ -3,7 +3,7 @@
 local    r̂ = x − μ, missing cells m as the observed ones o have it:  r̂_m = Σ_mo Σ_oo⁻¹ r_o
          C_i = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, 0 elsewhere        loss = −Σ_i log N(x_o | μ_o, Σ_oo)
 stats    N = Σ_i 1       A = Σ_i (μ + r̂_i)       B = Σ_i [(μ + r̂_i)(μ + r̂_i)ᵀ + C_i]       and per column what was seen
-update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                   D = diag(variances of the columns)
+update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                   D = diag(variances of the sample's columns)
 
 This is EM (Dempster, Laird & Rubin 1977): log p(x_o) − ½ρN (log|Σ| + tr D Σ⁻¹) never falls. The second term is the
 prior: ρN further rows, say, of unrelated columns, which keep Σ from being singular where there are more columns than
@@ -15,8 +15,9 @@ them proper multiple imputations (Honaker & King 2010), and standard deviations 
 are apart. Of many rows fewer are drawn, n_b, and what the estimates deviate is made shorter by √(n_b/n).
 
 As a residual variance of a regression over n rows on p columns is too small by (n − p − 1)/n, so is C, and once more so
-where the estimate is of rows drawn from rows: then C is made larger by n/(n − p − 1), in draws by n/(n − 2(p + 1)); p
-counts the observed cells of the row, n the rows that show a column, on average.
+where the estimate is of rows drawn from rows: then C is made larger by n/(n − p − 1), in draws by n/(n − 2(p + 1)), at
+most by 2; p counts the observed cells of the row, n the rows that show a column, on average. Where n_b < n, too: C of
+an estimate whose deviations are made shorter by c = √(n_b/n) loses c² p/n_b = p/n to its slopes, and c/n_b to μ.
 """
 
 from __future__ import annotations
@@ -315,11 +316,6 @@ class GaussianImputer(Density, Imputes, Model):
         out[:, U.empty] = 0.0 if self.keep_empty_features else np.nan
         return np.asarray(out)
 
-    def _wider(self, U: Parts, b: Block, times: int) -> np.ndarray:
-        """What variances are multiplied by that are too small so many times, for each row; at most 2."""
-        lost = times * (b.observed.sum(axis=1, keepdims=True) + 1.0)  # type: ignore[union-attr]
-        return np.asarray(U.rows / np.maximum(U.rows - lost, 0.5 * U.rows)) if U.rows > 0 else np.ones_like(lost)
-
     def expected(self, U: Parts, b: Block) -> np.ndarray:
         """What the Gaussian expects of missing cells."""
         mean = U.mean.astype(np.float64)
@@ -331,7 +327,7 @@ class GaussianImputer(Density, Imputes, Model):
         found = gaussian.complete(x, b.observed, mean, U.factor, variances=True)
         middle, variance, known = found.rows + mean, found.variances, self.given or []
         if known:
-            variance *= self._wider(U, b, 1)
+            variance *= gaussian.wider(U.rows, b.observed, 1)  # type: ignore[arg-type]
         for one in known:
             gap = gaussian.complete(x, b.observed, one.mean, one.factor).rows + one.mean - middle
             variance += gap**2 / len(known)
@@ -345,7 +341,7 @@ class GaussianImputer(Density, Imputes, Model):
         if one is None:
             one = Normal(U.mean.astype(np.float64), U.factor)
         else:
-            noise *= np.sqrt(self._wider(U, b, 2))
+            noise *= np.sqrt(gaussian.wider(U.rows, b.observed, 2))  # type: ignore[arg-type]
         found = gaussian.complete(measured(U, b), b.observed, one.mean, one.factor, noise=noise)
         return self._told(U, found.rows + one.mean)
 

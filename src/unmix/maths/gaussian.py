@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 
 from unmix.maths.arrays import Array
 
+MOST_WIDER = 2.0  # times a variance
 COMPLETE_ROWS_PER_COLUMN = 5  # with at least this many, the complete rows alone give the covariance
 
 
@@ -218,6 +219,17 @@ def completed(x: np.ndarray, observed: np.ndarray, mean: np.ndarray, covariance:
     return found._replace(
         rows=found.rows * units, log_p=log_p, variances=variances * units**2 if variances.size else variances
     )
+
+
+def wider(n: float, observed: np.ndarray, times: int) -> np.ndarray:
+    """What variances given the observed cells are multiplied by, (rows, 1), where fits to n rows are too sure of them.
+
+    n/(n − times (p + 1)), p the observed cells of a row: a residual variance of a regression on p columns is too small
+    by (n − p − 1)/n, twice where what is fitted to is drawn from another fit's rows. At most `MOST_WIDER`.
+    """
+    lost = times * (observed.sum(axis=1, keepdims=True) + 1.0)
+    n = max(n, 1.0)
+    return np.asarray(n / np.maximum(n - lost, n / MOST_WIDER))
 
 
 def members(
