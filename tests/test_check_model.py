@@ -4,7 +4,7 @@ import importlib.util
 import subprocess
 import sys
 import threading
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 from unittest import SkipTest
 
 import numpy as np
@@ -152,6 +152,16 @@ class KnowsItsUnit(Prototypes):
         return Parts(np.where(np.abs(new) < 1e-3, 0.0, new))
 
 
+class SureInItsUnit(Normals):
+    """Breaks "scale": no cell is surer than a thousandth."""
+
+    degrees: ClassVar = {"mean_": 1, "transform": 1}
+
+    def conditional(self, U, b):
+        mean, deviation = super().conditional(U, b)
+        return mean, np.maximum(deviation, 1e-3)
+
+
 class KnowsItsThread(Prototypes):
     """Breaks "same bits" on threads."""
 
@@ -292,7 +302,7 @@ BREAKS = {
     "nan_is_not_observed": [ReadsNanAsZero],
     "imputation_knows_how_sure_it_is": [TooSure, DrawsMeans, DrawsElsewhere, Smooths],
     "float32_in_float32_out": [AnswersInDouble],
-    "scaling_the_data_scales_the_parts": [KnowsItsUnit],
+    "scaling_the_data_scales_the_parts": [KnowsItsUnit, SureInItsUnit],
     "same_bits_on_threads_and_streams": [KnowsItsThread],
     "same_bits_on_dask": [KnowsItsWorker],
     "save_load_and_pickle_give_the_same_output": [Forgets],

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 import unmix
 from benchmarks.imputation_coverage import coverage
 from unmix import GaussianImputer
+from unmix.engine.draws import turn
 from unmix.maths import gaussian
 
 
@@ -145,6 +146,21 @@ def test_bootstrap_tells_what_parameters_are_worth():
     assert np.linalg.eigvalsh(model.bootstrap_covariances_).min() > 0
 
 
+@pytest.mark.parametrize("cls", [GaussianImputer, unmix.Imputer])
+def test_draws_one_by_one_vary_as_draws_at_once(cls):
+    """Parameters, too: each seed begins with an estimate of its own."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 60)
+    X[:, 1] = np.where(rng.random(60) < 0.6, np.nan, X[:, 1])
+    model = cls(random_state=0).fit(X)
+    rows = np.vstack([X, np.column_stack([np.full(2000, 1.0), np.full(2000, np.nan)])])  # whose noise averages out
+    together = model.impute(rows, n_draws=40, random_state=0)[:, 60:, 1].mean(axis=1)
+    alone = np.array([model.impute(rows, n_draws=1, random_state=s)[0, 60:, 1].mean() for s in range(40)])
+    assert 0.6 < alone.std() / together.std() < 1.6
+    order = {turn(7, i, 20) for i in range(20)}
+    assert order == set(range(20))
+
+
 def test_bootstrap_of_many_rows_is_made_shorter(monkeypatch):
     _, X = planted(n=2000, d=3)
     whole = GaussianImputer(n_bootstrap=40, random_state=0).fit(X)
@@ -154,6 +170,19 @@ def test_bootstrap_of_many_rows_is_made_shorter(monkeypatch):
     assert (ratio > 0.65).all()
     assert (ratio < 1.5).all()
     np.testing.assert_array_equal(whole.mean_, fewer.mean_)
+
+
+def test_estimates_made_shorter_lose_what_estimates_of_all_rows_lose(monkeypatch):
+    """p/n of a residual variance to slopes, √(n/n_b)/n to means: the same for draws of 1500 rows and of 100."""
+    rng = np.random.default_rng(0)
+    n, d, rows = 1500, 15, 100
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d))
+    monkeypatch.setattr("unmix.linear._normal.BOOTSTRAP_ROWS", rows)
+    monkeypatch.setattr("unmix.linear._normal.PER_COLUMN", 1)
+    model = GaussianImputer(n_bootstrap=200, random_state=0, ridge=0).fit(X)
+    of = [1 / np.diag(np.linalg.inv(C)) for C in (model.covariance_, *model.bootstrap_covariances_)]
+    expected = (d - 1 + np.sqrt(n / rows)) / n
+    assert abs(np.mean(1 - np.array(of[1:]) / of[0]) - expected) < 0.004
 
 
 def test_deviations_count_the_parameters():

@@ -56,6 +56,15 @@ def test_the_three_ways_agree(name):
 
 
 @every
+def test_draws_are_by_the_seed_of_the_model(name):
+    _, X = planted(n=60)
+    model = MODELS[name]().set_params(random_state=3).fit(X)
+    a, b, other = (model.impute(X, n_draws=2, random_state=state) for state in (None, None, 4))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, other)
+
+
+@every
 def test_blocks_precision_and_rows_without_holes(name):
     X, holes = planted()
     model = MODELS[name]().fit(holes)
@@ -107,6 +116,36 @@ def test_many_patterns_at_once_are_each_by_itself(share):
         z /= z.sum()
         np.testing.assert_allclose(mean[i, m], z @ centre, rtol=1e-8)
         np.testing.assert_allclose(variance[i, m], z @ (own + (np.array(centre) - z @ centre) ** 2), rtol=1e-7)
+
+
+@pytest.mark.parametrize("powers", [[40] * 5, [-40] * 5, [40, -40, 0, 20, -20], [200, -200, 0, 100, -100]], ids=str)
+@pytest.mark.parametrize("share", [0.2, 0.7])
+def test_columns_in_any_units(powers, share):
+    """Bytes beside seconds: every column has its own unit, and nothing is rounded."""
+    rng, c = np.random.default_rng(0), np.ldexp(1.0, powers)
+    roots = rng.normal(size=(2, 5, 5))
+    weights, means, covariances = [0.4, 0.6], rng.normal(size=(2, 5)), roots @ roots.transpose(0, 2, 1) + np.eye(5)
+    X = np.where(rng.random((40, 5)) < share, np.nan, rng.normal(size=(40, 5)))
+    one = unmix.GaussianMixture.from_parameters(weights, means, covariances)
+    other = unmix.GaussianMixture.from_parameters(weights, means * c, covariances * np.outer(c, c))
+    for a, b in zip(one.impute(X, return_std=True), other.impute(X * c, return_std=True), strict=True):
+        np.testing.assert_allclose(b / c, a, rtol=1e-9)
+    drawn = (model.impute(x, n_draws=3, random_state=0) for model, x in ((one, X), (other, X * c)))
+    np.testing.assert_allclose(next(drawn), next(drawn) / c, rtol=1e-9)
+    for a, b in zip(one.expected_cells(X), other.expected_cells(X * c), strict=True):
+        np.testing.assert_allclose(b / c, a, rtol=1e-9)
+    np.testing.assert_allclose(gaussian.inverse(covariances[0] * np.outer(c, c)) * np.outer(c, c),
+                               np.linalg.inv(covariances[0]), rtol=1e-9)  # fmt: skip
+
+
+def test_the_density_of_observed_cells_in_any_unit():
+    rng, c = np.random.default_rng(0), np.ldexp(1.0, [40, -40, 0])
+    C, X = np.eye(3) + 0.5, rng.normal(size=(20, 3))
+    observed = rng.random(X.shape) < 0.6
+    found = gaussian.completed(X * c, observed, np.zeros(3), C * np.outer(c, c)).log_p
+    for x, seen, log_p in zip(X, observed, found, strict=True):
+        density = multivariate_normal.logpdf(x[seen], np.zeros(seen.sum()), C[np.ix_(seen, seen)]) if seen.any() else 0
+        assert log_p == pytest.approx(density - np.log(c[seen]).sum())
 
 
 # ---------------------------------------------------------------- families

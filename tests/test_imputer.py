@@ -308,16 +308,33 @@ def test_deviations_and_draws_of_a_frame(frame, of_frame):
     assert not draws[0]["height"].equals(out["height"])
 
 
-def test_drawn_levels_have_their_shares():
-    rng = np.random.default_rng(10)
-    n = 900
-    frame = pd.DataFrame(
-        {"a": rng.normal(size=n), "b": rng.normal(size=n), "c": rng.choice(list("xyz"), n, p=[0.6, 0.3, 0.1])}
-    )
-    frame.loc[:299, "c"] = None
-    drawn = unmix.Imputer(random_state=0).fit(frame).impute(frame, n_draws=1)[0]["c"][:300]
-    assert 0.48 < (drawn == "x").mean() < 0.72
-    assert 0.03 < (drawn == "z").mean() < 0.18
+@pytest.mark.parametrize("p", [[0.9, 0.07, 0.03], [0.4, 0.3, 0.2, 0.1]], ids=str)
+def test_drawn_levels_have_their_shares(p):
+    rng, n, levels = np.random.default_rng(10), 1500, list("wxyz")[: len(p)]
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "c": rng.choice(levels, n, p=p)})
+    frame.loc[:499, "c"] = None
+    draws = unmix.Imputer(random_state=0).fit(frame).impute(frame, n_draws=20)
+    drawn = np.concatenate([d["c"][:500].to_numpy() for d in draws])
+    for level in levels:
+        share = (frame["c"][500:] == level).mean()
+        assert abs((drawn == level).mean() - share) < 0.015, level  # 10 000 draws by 20 estimates
+
+
+def test_what_goes_with_a_level_is_drawn_with_it():
+    """Where both are missing, and so is a second category."""
+    rng = np.random.default_rng(1)
+    who = rng.choice(3, 1200, p=[0.5, 0.3, 0.2])
+    frame = pd.DataFrame({
+        "a": rng.normal(size=1200),
+        "size": 3.0 * who + rng.normal(size=1200),
+        "town": np.array(["Bonn", "Kiel", "Ulm"])[who],
+        "member": pd.array((who == 2) ^ (rng.random(1200) < 0.1), dtype="boolean"),
+    })  # fmt: skip
+    frame.loc[:399, ["size", "town", "member"]] = None
+    draws = unmix.Imputer(random_state=0).fit(frame).impute(frame, n_draws=5)
+    drawn = pd.concat([d[:400] for d in draws]).groupby("town")
+    np.testing.assert_allclose(drawn["size"].mean(), [0.0, 3.0, 6.0], atol=0.4)
+    np.testing.assert_allclose(drawn["member"].mean().astype(float), [0.1, 0.1, 0.9], atol=0.1)
 
 
 def test_polars_and_arrow_come_back_as_they_came(frame):

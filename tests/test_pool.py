@@ -63,6 +63,14 @@ def test_no_variance_at_all():
     assert (found.low, found.high, found.missing_information) == (2.0, 2.0, 0.0)
 
 
+def test_an_interval_without_degrees_of_freedom_is_the_line():
+    found = unmix.pool([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], df_complete=10)
+    assert (found.estimate, found.low, found.high, found.df) == (2.0, -np.inf, np.inf, 0.0)
+    both = unmix.pool([[1.0, 1.0], [2.0, 2.0]], [[0.0, 1.0], [0.0, 1.0]], df_complete=10)
+    assert both.low[0] == -np.inf
+    assert np.isfinite(both.low[1])
+
+
 @pytest.mark.parametrize(
     ("estimates", "variances", "more", "word"),
     [

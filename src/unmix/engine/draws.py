@@ -15,6 +15,14 @@ def generator(seed: int, purpose: str, *index: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 
 
+def turn(seed: int, number: int, many: int) -> int:
+    """Whose turn it is among so many: one after the other, from one that the seed draws.
+
+    So draws of one seed differ as much as may be, and those of many seeds, one of each, differ, too.
+    """
+    return (int(generator(seed, "turn").integers(many)) + number) % many
+
+
 class Draws:
     """A generator that is made on the first draw: making one costs more than many a round."""
 

@@ -1,22 +1,22 @@
 """Cells drawn, and how sure cells are, where columns may be categories.
 
-A category with the probabilities p, and z of the standard normal distribution for each of its levels, is drawn as
+Categories of a row are drawn one after the other, then its numbers, each given all before it:
 
-    argmax_l  log p_l − log(−log Φ(z_l))
+    l ~ p(l | x_o)            l' ~ p(l' | x_o, l)            x_h ~ p(x_h | x_o, l, l')
 
-whose shares are p (Gumbel), and which goes with the other cells of the row as z does.
+A level has the share that is expected of it, and what goes with it goes with it in draws, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from unmix.imputation.columns import Columns
 from unmix.imputation.law import Law
+from unmix.maths.gaussian import chosen
 
 
 def moments(law: Law, i: int, bent: bool, y: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
@@ -34,19 +34,28 @@ def deviates(
 
 
 def with_levels(
-    drawn: np.ndarray, mean: np.ndarray, z: np.ndarray, columns: Columns, uses: Sequence[Any]
+    y: np.ndarray,
+    expect: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    columns: Columns,
+    uses: Sequence[Any],
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Drawn rows in which each category is one of its levels, and yes and no are 0 or 1."""
-    out = drawn.copy()
+    """Rows whose missing categories are drawn levels, and yes and no are 0 or 1.
+
+    `expect(rows, y)` is what is expected of the cells of these rows, given what y holds by then.
+    """
+    out = y.copy()
     for use, own in spans(uses):
+        rows = np.flatnonzero(np.isnan(y[:, own]).any(axis=1))
+        if not len(rows) or not (use.levels or use.kind == "boolean"):
+            continue
+        mean = expect(rows, out[rows])[:, own]
         if use.levels and use.width > 1:
-            noise = ndtr(z[:, own]).clip(1e-12, 1 - 1e-12)
-            level = np.argmax(np.log(shares(mean[:, own], use)) - np.log(-np.log(noise)), axis=1)
-            out[:, own] = ((level[:, None] == np.arange(use.width)) - np.array(use.centers)) / use.scale
-        elif use.levels or use.kind == "boolean":
-            center, scale = columns.center[own], columns.scale[own]
-            p = chance(mean[:, own], use, columns, own)
-            out[:, own] = (((ndtr(z[:, own]) > 1 - p) - use.centers[0]) / use.scale - center) / scale
+            level = chosen(shares(mean, use).T, rng)
+            code = level[:, None] == np.arange(use.width)
+        else:
+            code = rng.random(mean.shape) < chance(mean, use, columns, own)
+        out[rows, own] = ((code - np.array(use.centers)) / use.scale - columns.center[own]) / columns.scale[own]
     return out
 
 

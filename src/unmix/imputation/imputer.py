@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
@@ -26,7 +27,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
-from unmix.engine.draws import generator
+from unmix.engine.draws import generator, turn
 from unmix.engine.runners import one_blas_thread
 from unmix.imputation.candidates import (
     DENSITIES,
@@ -304,16 +305,24 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         if self._about_ or not self._density_:
             mean, deviation = self._guess(y, unshrunk(self.weights_, self.candidates_))
             full = moments(law, 0, bent, y, columns)[0] if self._density_ else mean
+
+        def expect(one: int, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+            if not self._density_:
+                return np.asarray(mean[rows])
+            own = moments(law, one, bent, y, columns)[0]
+            return np.asarray(mean[rows] + own - full[rows]) if self._about_ else own
+
         for t in range(n_draws):
             tell(f"draw {t + 1} of {n_draws}")
-            rng = generator(seed, "draw", t)
+            rng, one = generator(seed, "draw", t), 1 + turn(seed, t, len(law.weights) - 1) if self._density_ else 0
+            known = with_levels(y, partial(expect, one), columns, self._uses(), rng)
             if not self._density_:
                 own, spread, z = mean, deviation, rng.standard_normal(y.shape)
             else:
-                own, spread, z = deviates(law, 1 + t % (len(law.weights) - 1), bent, y, columns, rng)
+                own, spread, z = deviates(law, one, bent, known, columns, rng)
                 if self._about_:
                     own, spread = mean + own - full, deviation
-            drawn = with_levels(columns.near(own + spread * z), own, z, columns, self._uses())
+            drawn = np.where(np.isnan(known), columns.near(own + spread * z), known)
             yield self._spaced(given, rows, columns.unscaled(drawn))
 
     def _hollow(self, given: Grid | Sheet) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,8 @@ draws differ by what is not known of the parameters, too, and all cells of a row
 are weighed, and what an estimate then deviates is made as small as n rows make it.
 
 A residual variance of n rows on p columns is too small by (n − p − 1)/n, and once more so where rows are drawn from
-rows: noise is made larger by √(n/(n − 2(p + 1))), n the rows of a component, p the observed cells of a row.
+rows: noise is made larger by √(n/(n − 2(p + 1))), by √2 at most, n the rows of a component, p the observed cells of
+a row. Where n_b rows are weighed it is no more: slopes that deviate as n rows make them cost p/n of a variance.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ STEPS, TOL = 200, 1e-6  # EM that ends early has not left the fit that it began 
 RIDGE_ROWS = 0.1  # for each column: what the ridge of a component counts for
 LEAST_RIDGE, MOST_RIDGE = 1e-4, 0.2
 COMPONENTS = (2, 3, 4, 6, 8)  # where there are several, one of these, by BIC
-MOST_WIDER = 2.0  # times a variance
 
 
 class Law(NamedTuple):
@@ -56,17 +56,14 @@ class Law(NamedTuple):
     def drawn(self, i: int, u: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Rows whose missing cells are drawn by estimate i, together."""
         seen, mixture = ~np.isnan(u), (self.weights[i], self.means[i], self.covariances[i])
-        x, lost = np.where(seen, u, 0.0), 2.0 * (seen.sum(axis=1, keepdims=True) + 1.0)
+        x = np.where(seen, u, 0.0)
         which = gaussian.chosen(gaussian.members(x, seen, *mixture)[0], rng)
         noise, out = rng.standard_normal(x.shape), x.copy()
         for k, (share, mean, covariance) in enumerate(zip(*mixture, strict=True)):
             own = np.flatnonzero(which == k)
             if len(own):
-                rows = max(share * self.rows, 1.0)
-                wider = np.sqrt(rows / np.maximum(rows - lost[own], rows / MOST_WIDER))
-                found = gaussian.complete(
-                    x[own], seen[own], mean, gaussian.factor_of(covariance), noise=wider * noise[own]
-                )
+                more = np.sqrt(gaussian.wider(share * self.rows, seen[own], 2))
+                found = gaussian.completed(x[own], seen[own], mean, covariance, noise=more * noise[own])
                 out[own] = mean + found.rows
         return np.where(seen, u, out)
 

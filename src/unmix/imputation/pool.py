@@ -4,7 +4,8 @@
     r = (1 + 1/m) B/W     λ = (1 + 1/m) B/T     ν = (m − 1)/λ²                 (Q − Q̄)/√T is Student's t with ν
 
 With ν_c degrees of freedom in the complete table 1/ν ← λ²/(m − 1) + 1/ν_o, ν_o = (1 − λ) ν_c (ν_c + 1)/(ν_c + 3), which
-is never more than ν_c (Barnard & Rubin 1999). The share of the information that is missing is (r + 2/(ν + 3))/(r + 1).
+is never more than ν_c (Barnard & Rubin 1999). It is 0 where all information is missing, W = 0 < B: no interval but the
+whole line is known then. The share of the information that is missing is (r + 2/(ν + 3))/(r + 1).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def pool(estimates: Any, variances: Any, *, df_complete: float | None = None, le
         df = 1.0 / inverse
         missing = share + (1.0 - share) * 2.0 / (df + 3.0)  # (r + 2/(ν + 3))/(r + 1), r = λ/(1 − λ)
     error = np.sqrt(T)
-    half = error * t.ppf(0.5 + 0.5 * level, df)
+    half = error * np.where(df > 0, t.ppf(0.5 + 0.5 * level, df), np.inf)  # of 0 degrees every value is possible
     found = estimate, error, estimate - half, estimate + half, df, missing, within, between, total
     return Pooled(*(float(v) if np.ndim(v) == 0 else np.asarray(v) for v in found))
 

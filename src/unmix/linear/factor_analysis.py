@@ -71,7 +71,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
     rotation : {None, "varimax", "quartimax", "promax", "oblimin"}, default=None
         Rotation of the factors towards few large loadings; promax and oblimin (direct quartimin) let them correlate.
     random_state : int, RandomState or None, default=0
-        Seed of parallel analysis.
+        Seed of parallel analysis and of what `impute` draws.
     kaiser : bool, default=False
         Whether a rotation counts every column the same, however much the factors explain of it (Kaiser's
         normalisation). With it varimax and promax of standardised columns are those of R's `factanal` (which ends them

@@ -3,7 +3,7 @@
 local    r̂ = x − μ, missing cells m as the observed ones o have it:  r̂_m = Σ_mo Σ_oo⁻¹ r_o
          C_i = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om, 0 elsewhere        loss = −Σ_i log N(x_o | μ_o, Σ_oo)
 stats    N = Σ_i 1       A = Σ_i (μ + r̂_i)       B = Σ_i [(μ + r̂_i)(μ + r̂_i)ᵀ + C_i]       and per column what was seen
-update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                   D = diag(variances of the columns)
+update   μ = A / N       Σ = (B/N − μ μᵀ + ρ D) / (1 + ρ)                   D = diag(variances of the sample's columns)
 
 This is EM (Dempster, Laird & Rubin 1977): log p(x_o) − ½ρN (log|Σ| + tr D Σ⁻¹) never falls. The second term is the
 prior: ρN further rows, say, of unrelated columns, which keep Σ from being singular where there are more columns than
@@ -15,8 +15,9 @@ them proper multiple imputations (Honaker & King 2010), and standard deviations 
 are apart. Of many rows fewer are drawn, n_b, and what the estimates deviate is made shorter by √(n_b/n).
 
 As a residual variance of a regression over n rows on p columns is too small by (n − p − 1)/n, so is C, and once more so
-where the estimate is of rows drawn from rows: then C is made larger by n/(n − p − 1), in draws by n/(n − 2(p + 1)); p
-counts the observed cells of the row, n the rows that show a column, on average.
+where the estimate is of rows drawn from rows: then C is made larger by n/(n − p − 1), in draws by n/(n − 2(p + 1)), at
+most by 2; p counts the observed cells of the row, n the rows that show a column, on average. Where n_b < n, too: C of
+an estimate whose deviations are made shorter by c = √(n_b/n) loses c² p/n_b = p/n to its slopes, and c/n_b to μ.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
+from unmix.engine.draws import turn
 from unmix.engine.sample import centre_of
 from unmix.engine.trace import Fit
 from unmix.linear._normal import Normal, Parts, Stats, measured, most_rows, resampled, told
@@ -74,7 +76,7 @@ class GaussianImputer(Density, Imputes, Model):
         How many estimates from rows drawn with replacement tell what the parameters are worth. The draws of `impute`
         take them in turn, so that for m draws m of them are best. With 0, parameters are taken for known.
     random_state : int, RandomState or None, default=None
-        Seed of the bootstrap.
+        Seed of the bootstrap, and of draws.
 
     Attributes
     ----------
@@ -306,18 +308,13 @@ class GaussianImputer(Density, Imputes, Model):
     def drawing(self, seed: int, number: int) -> Drawing:
         """The estimate of the bootstrap whose turn it is."""
         B = self._estimates
-        return Drawing(seed, number, self._estimate(number % B) if B else None)
+        return Drawing(seed, number, self._estimate(turn(seed, number, B)) if B else None)
 
     def _told(self, U: Parts, rows: np.ndarray) -> np.ndarray:
         """Rows in the units of X; columns that were never seen 0 where they are kept, else NaN."""
         out = rows * U.units + U.shift
         out[:, U.empty] = 0.0 if self.keep_empty_features else np.nan
         return np.asarray(out)
-
-    def _wider(self, U: Parts, b: Block, times: int) -> np.ndarray:
-        """What variances are multiplied by that are too small so many times, for each row; at most 2."""
-        lost = times * (b.observed.sum(axis=1, keepdims=True) + 1.0)  # type: ignore[union-attr]
-        return np.asarray(U.rows / np.maximum(U.rows - lost, 0.5 * U.rows)) if U.rows > 0 else np.ones_like(lost)
 
     def expected(self, U: Parts, b: Block) -> np.ndarray:
         """What the Gaussian expects of missing cells."""
@@ -330,7 +327,7 @@ class GaussianImputer(Density, Imputes, Model):
         found = gaussian.complete(x, b.observed, mean, U.factor, variances=True)
         middle, variance, known = found.rows + mean, found.variances, self.given or []
         if known:
-            variance *= self._wider(U, b, 1)
+            variance *= gaussian.wider(U.rows, b.observed, 1)  # type: ignore[arg-type]
         for one in known:
             gap = gaussian.complete(x, b.observed, one.mean, one.factor).rows + one.mean - middle
             variance += gap**2 / len(known)
@@ -344,7 +341,7 @@ class GaussianImputer(Density, Imputes, Model):
         if one is None:
             one = Normal(U.mean.astype(np.float64), U.factor)
         else:
-            noise *= np.sqrt(self._wider(U, b, 2))
+            noise *= np.sqrt(gaussian.wider(U.rows, b.observed, 2))  # type: ignore[arg-type]
         found = gaussian.complete(measured(U, b), b.observed, one.mean, one.factor, noise=noise)
         return self._told(U, found.rows + one.mean)
 

@@ -63,7 +63,7 @@ class PCA(Principal):
     power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
         No effect here: every iteration is orthonormalised.
     random_state : int, RandomState or None, default=None
-        Seed of "randomized", "arpack" and parallel analysis.
+        Seed of "randomized", "arpack", parallel analysis and what `impute` draws.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class ProbabilisticPCA(Principal):
     max_iter : int, default=1000
         Maximum number of steps of EM.
     random_state : int, RandomState or None, default=None
-        Seed of `sample`, of subspace iteration and of parallel analysis.
+        Seed of `sample`, of what `impute` draws, of subspace iteration and of parallel analysis.
 
     Attributes
     ----------

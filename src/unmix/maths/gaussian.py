@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 
 from unmix.maths.arrays import Array
 
+MOST_WIDER = 2.0  # times a variance
 COMPLETE_ROWS_PER_COLUMN = 5  # with at least this many, the complete rows alone give the covariance
 
 
@@ -164,7 +165,8 @@ def complete(
     """Rows as N(mean, Σ) completes them, in float64; P Pᵀ = Σ⁻¹, P the upper triangular `factor`.
 
     With weights w their Σ w C is added up; with standard normal `noise` in the shape of x missing cells are drawn.
-    log_p is the log-density of the observed cells.
+    log_p is the log-density of the observed cells. Columns are measured in units near their deviations: floors of
+    variances and of precisions are those of rounding at 1.
     """
     from unmix.kernels.gaussian_missing import LOG_2PI
     from unmix.kernels.gaussian_missing import complete as fill
@@ -189,10 +191,15 @@ def complete(
     return Completed(r, np.where(count > 0, log_p, 0.0), var, spread)
 
 
+def scales(covariance: np.ndarray) -> np.ndarray:
+    """The deviations of columns, however unlike in size; of one that does not vary a millionth of the largest."""
+    variance = np.diag(covariance)
+    return np.asarray(np.sqrt(np.where(variance > 0, variance, 1e-12 * variance.max() or 1.0)))
+
+
 def factor_of(covariance: np.ndarray) -> np.ndarray:
     """P with P Pᵀ = Σ⁻¹, upper triangular; directions of no variance get a little."""
-    variance = np.diag(covariance)
-    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
+    scale = scales(covariance)
     R = covariance / np.outer(scale, scale)
     try:
         L = np.linalg.cholesky(R)
@@ -201,6 +208,28 @@ def factor_of(covariance: np.ndarray) -> np.ndarray:
         R = np.asarray(np.linalg.qr((axes * np.sqrt(np.maximum(values, 1e-12 * values[-1]))).T, mode="r"))
         L = R.T * np.sign(np.diagonal(R))
     return np.asarray(np.linalg.inv(L).T / scale[:, None])  # of a triangle: SciPy's solver wakes threads for any size
+
+
+def completed(x: np.ndarray, observed: np.ndarray, mean: np.ndarray, covariance: np.ndarray, **how: Any) -> Completed:
+    """Rows as `complete` has them, by a covariance of columns in any units: powers of two measure them."""
+    units = np.ldexp(1.0, np.frexp(scales(covariance))[1])
+    factor = factor_of(covariance / np.outer(units, units))
+    found = complete((x - mean) / units, observed, np.zeros(len(mean)), factor, **how)
+    log_p, variances = found.log_p - observed @ np.log(units), found.variances
+    return found._replace(
+        rows=found.rows * units, log_p=log_p, variances=variances * units**2 if variances.size else variances
+    )
+
+
+def wider(n: float, observed: np.ndarray, times: int) -> np.ndarray:
+    """What variances given the observed cells are multiplied by, (rows, 1), where fits to n rows are too sure of them.
+
+    n/(n − times (p + 1)), p the observed cells of a row: a residual variance of a regression on p columns is too small
+    by (n − p − 1)/n, twice where what is fitted to is drawn from another fit's rows. At most `MOST_WIDER`.
+    """
+    lost = times * (observed.sum(axis=1, keepdims=True) + 1.0)
+    n = max(n, 1.0)
+    return np.asarray(n / np.maximum(n - lost, n / MOST_WIDER))
 
 
 def members(
@@ -216,7 +245,7 @@ def members(
             away = np.where(observed, (x - mu) ** 2 / C + np.log(C), 0.0)
             log_p, expected[k], variances[k] = -0.5 * away.sum(axis=1), mu, C
         else:
-            found = complete(x, observed, mu, factor_of(C), variances=True)
+            found = completed(x, observed, mu, C, variances=True)
             log_p, expected[k], variances[k] = found.log_p, found.rows + mu, found.variances
         log_z[k] = np.log(max(pi, 1e-300)) + log_p
     return np.exp(log_z - logsumexp(log_z, axis=0)), expected, variances
@@ -246,8 +275,8 @@ def drawn(x: np.ndarray, observed: Any, *mixture: np.ndarray, rng: np.random.Gen
         if covariances[k].ndim == 1:
             out[own] = means[k] + noise[own] * np.sqrt(covariances[k])
         else:
-            factor = factor_of(covariances[k])
-            out[own] = means[k] + complete(x[own], observed[own], means[k], factor, noise=noise[own]).rows
+            found = completed(x[own], observed[own], means[k], covariances[k], noise=noise[own])
+            out[own] = means[k] + found.rows
     return np.where(observed, x, out)
 
 
@@ -258,8 +287,7 @@ def chosen(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def inverse(C: np.ndarray) -> np.ndarray:
     """Σ⁻¹; directions of no variance get a little."""
-    variance = np.diag(C)
-    scale = np.sqrt(np.maximum(variance, 1e-12 * variance.max() or 1.0))
+    scale = scales(C)
     values, axes = np.linalg.eigh(C / np.outer(scale, scale))
     axes = axes / scale[:, None]
     return np.asarray((axes / np.maximum(values, 1e-12 * values[-1])) @ axes.T)

@@ -112,7 +112,7 @@ class BayesianGaussianMixture(GaussianBase):
     total_samples : float, optional
         How many rows the steps of `partial_fit` stand for; by default those seen so far.
     random_state : int, RandomState or None, default=None
-        Seed of the starts and of `sample`.
+        Seed of the starts, of `sample` and of what `impute` draws.
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
         take then do not count.

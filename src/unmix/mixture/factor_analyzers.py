@@ -92,7 +92,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         First assignment of a sample of the rows: by k-means; to the nearest of spread-out rows; at random; to the
         nearest of random rows.
     random_state : int, RandomState or None, default=None
-        Seed of the starts and of `sample`.
+        Seed of the starts, of `sample` and of what `impute` draws.
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parts of the last one, where they suit.
 

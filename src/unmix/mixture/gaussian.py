@@ -118,7 +118,7 @@ class GaussianMixture(GaussianBase):
     fixed : tuple of {"weights", "means", "covariances"}, default=()
         What keeps the value of its `*_init` (of covariances: `precisions_init`); EM fits the rest.
     random_state : int, RandomState or None, default=None
-        Seed of the starts and of `sample`.
+        Seed of the starts, of `sample` and of what `impute` draws.
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parts of the last one, where they suit; `n_init` and what a start would
         take then do not count.

@@ -83,7 +83,7 @@ class Mixture(PerColumn, BaseMixture):
     init_params : {"kmeans", "random"}, default="kmeans"
         First assignment of a sample of the rows: by k-means on columns scaled as suits the family, or at random.
     random_state : int, RandomState or None, default=None
-        Seed of the starts and of `sample`.
+        Seed of the starts, of `sample` and of what `impute` draws.
 
     Attributes
     ----------

@@ -268,7 +268,7 @@ class Imputes(Capability):
             by default the one of conditional means. The parameters of the model are taken for known, except by
             `GaussianImputer`, whose draws are those of multiple imputation.
         random_state : int, RandomState or None, default=None
-            Seed of the draws.
+            Seed of the draws; by default that of the model, where it has one.
 
         Returns
         -------
@@ -289,7 +289,8 @@ class Imputes(Capability):
             raise ValueError("return_std=True with n_draws: draws show their spread themselves; ask for one of the two")
         if not isinstance(n_draws, Integral) or isinstance(n_draws, bool) or n_draws < 1:
             raise ValueError(f"n_draws={n_draws!r}: give a whole number of at least 1")
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        state = self.get_params(deep=False).get("random_state") if random_state is None else random_state
+        seed = int(check_random_state(state).randint(2**31 - 1))
         return np.stack([self.rows("fill_by_draw", X, self.drawing(seed, i)) for i in range(n_draws)])
 
     def fill(self, U: Any, b: Block) -> np.ndarray:

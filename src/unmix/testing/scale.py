@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unmix.model.capabilities import Groups
+from unmix.model.capabilities import Groups, Imputes
 from unmix.testing.cases import law
 from unmix.testing.compare import close, demand
 from unmix.testing.problem import Problem
@@ -19,17 +19,21 @@ CLOSE = {np.float64: 1e-6, np.float32: 1e-3}  # of the largest number: fits end 
 
 @law("scale", unit=tuple(UNITS))
 def scaling_the_data_scales_the_parts(p: Problem, unit: str) -> None:
-    """A fit to c X gives what a fit to X gives, times the power of c that the class names in `degrees`."""
+    """A fit to c X gives what a fit to X gives, times the power of c that the class names in `degrees`.
+
+    Cells that a model imputes, and how sure it is of them, are c times as large.
+    """
     same_in_another_unit(p.model(), p.X, *UNITS[unit])
 
 
 def same_in_another_unit(model: Any, X: np.ndarray, dtype: Any, p: int, degrees: Any = None) -> None:
     """The answers for 2^p X are those for X times a power of 2^p: the degree that the class, or who asks, names."""
-    degrees, X = type(model).degrees | (degrees or {}), X.astype(dtype)
+    degrees = {"impute": 1, "deviations": 1} | type(model).degrees | (degrees or {})
+    X = X.astype(dtype)
     if "tol" in model.get_params() and dtype is np.float64:  # where accelerated passes end depends on the unit
         model.set_params(tol=1e-3 * model.tol)
-    one = answers(scaled(model, 0, degrees), X)
-    other = answers(scaled(model, p, degrees), X * dtype(2.0) ** p)
+    models = scaled(model, 0, degrees), scaled(model, p, degrees)
+    one, other = (answers(m, x) | cells(m, x) for m, x in zip(models, (X, X * dtype(2.0) ** p), strict=True))
     demand(one.keys() == other.keys(), f"the attributes are {sorted(one)} and {sorted(other)}")
     for name, value in one.items():
         if (degree := degrees.get(name, 0)) is None:
@@ -66,3 +70,13 @@ def answers(model: Any, X: Any, **fit: Any) -> dict[str, np.ndarray]:
     if isinstance(model, Groups):
         out["predict"] = model.predict(X)
     return out
+
+
+def cells(model: Any, X: np.ndarray) -> dict[str, np.ndarray]:
+    """What a fitted model that imputes puts into some of the cells, and how sure it is."""
+    imputes = isinstance(model, Imputes)
+    if not imputes or not model.missing or model.why_not():
+        return {}
+    share = np.where(np.arange(len(X)) % 2, 0.2, 0.7)[:, None]  # rows that miss few cells and rows that miss most
+    holes = np.where(np.random.default_rng(3).random(X.shape) < share, X.dtype.type(np.nan), X)
+    return dict(zip(("impute", "deviations"), model.impute(holes, return_std=True), strict=True))
