@@ -305,7 +305,7 @@ def test_arrays_and_sparse_matrices(tmp_path):
 
 def test_large_tables_ask_some_of_their_rows_how_many(numbers, monkeypatch):
     monkeypatch.setattr("unmix.cli.choose.ENOUGH", 40)
-    monkeypatch.setattr("unmix.cli.tables.PIECES", 20)
+    monkeypatch.setattr("unmix.table.part.PIECES", 20)
     done = fine("select", numbers, "--drop", "copies", "--k", "1-5")
     assert "how many was asked of 40 rows" in done.stderr
     assert done.stdout.startswith("3 groups")
