@@ -15,13 +15,13 @@ from sklearn.datasets import load_wine
 
 import unmix
 
-wine = load_wine(as_frame=True).data
-rng = np.random.default_rng(0)
-wine = wine.mask(rng.random(wine.shape) < 0.05)
-wine.loc[41, ["alcohol", "hue"]] = [132.4, 10.7]
-wine.loc[120, ["ash", "magnesium"]] = [23.2, 1010.0]
+wine = load_wine()
+X = np.where(np.random.default_rng(0).random(wine.data.shape) < 0.05, np.nan, wine.data)
+columns = dict(zip(wine.feature_names, X.T, strict=True))
+columns["alcohol"][41], columns["hue"][41] = 132.4, 10.7
+columns["ash"][120], columns["magnesium"][120] = 23.2, 1010.0
 
-report = unmix.report(wine, title="178 wines")
+report = unmix.report(columns, title="178 wines")
 page = report.save(Path("wine-report.html")).resolve()
 print(f"\n{report}\n\nthe page, with the evidence:  {page}")
 print("of your own table:  unmix report table.csv\n")

@@ -17,14 +17,14 @@ from unmix.table.part import part_of
 ENOUGH = 5_000  # rows that are asked how many groups there are
 
 
-def chosen_model(source: Source, say: Session, option: str = "--model") -> Any:
+def chosen_model(source: Source, say: Session, option: str = "--model ") -> Any:
     """The model for what the table holds."""
     recipe = source.recipe
     categories = [] if recipe is None else [use.name for use in recipe.uses if use.levels]
     if categories:
         say.note(
             f"the table has categories, so the model is Mixture, which takes numbers, counts and categories each as "
-            f"what they are ({option} KMeans for plain clusters)"
+            f"what they are ({option}KMeans for plain clusters)"
         )
         return unmix.Mixture
     return unmix.KMeans

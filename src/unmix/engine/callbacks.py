@@ -101,14 +101,36 @@ def line_of(title: str, trace: list[Step]) -> str:
     return " ".join([*words, f"{now.seconds:.3g} s"])
 
 
+class Interrupts:
+    """How many fits of this process were ended early by Ctrl-C: a fit keeps what it has, work of many fits ends."""
+
+    count = 0
+
+
 @contextmanager
 def progress_line(title: str, settings: Settings, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """A line that tells a person who watches what long work is at; of a known `total`, with the time that is left."""
+    """A line that tells a person who watches what long work is at; of a known `total`, with the time that is left.
+
+    Such work is made of fits. Where Ctrl-C has ended one of them early, all of the work ends.
+    """
     columns = (
         ("spinner", "{task.fields[stage]}", "elapsed") if total is None else ("bar", "{task.fields[stage]}", "left")
     )
-    with _shown(title, total, columns, settings, stage="") as tell:
-        yield lambda stage, done=0: None if tell is None else tell(stage=stage, completed=done)
+    before = Interrupts.count
+
+    def go_on() -> None:
+        if Interrupts.count != before:
+            raise KeyboardInterrupt
+
+    with _shown(title, total, columns, settings, stage="") as show:
+
+        def tell(stage: str, done: int = 0) -> None:
+            go_on()
+            if show is not None:
+                show(stage=stage, completed=done)
+
+        yield tell
+        go_on()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 
 from unmix.engine import layout, tree
 from unmix.engine.block import Block
+from unmix.engine.callbacks import Interrupts
 from unmix.engine.checkpoint import Checkpoint
 from unmix.engine.config import Settings
 from unmix.engine.draws import Draws, generator
@@ -201,6 +202,7 @@ class Loop:
         except BaseException as error:
             if not by_interrupt(error):
                 raise
+            Interrupts.count += 1
             self.stopped = (
                 f"interrupted after {way.word} {self.number}{self._of_stage()}: the best parts so far were kept"
             )
@@ -334,6 +336,7 @@ class Loop:
             except KeyboardInterrupt:
                 if not best.trace and self.stage.over == "rows":  # nothing was learnt
                     raise
+                Interrupts.count += 1
                 self.stopped = INTERRUPTED_AT_THE_END
                 best.result, best.message = "stopped", self.stopped
                 return self._unclosed(best.U, best)

@@ -57,7 +57,7 @@ def components(view: View) -> Section | None:
     }
     said = [
         f"Looked at: {view.looked_at}; every column counts alike. How many: parallel analysis, which compares each "
-        "component with what unrelated columns of the same variances show by chance."
+        "component with what unrelated columns would show by chance once the components before it are taken away."
     ]
     return Section("components", "Few components instead of many columns", answer, said, shown, code, facts)
 
@@ -66,7 +66,7 @@ def _named(found: FoundComponents, i: int) -> str:
     """A component by the columns that it is made of."""
     some = list(found.components[i].loadings.items())[:NAMED]
     strong = [(name, v) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
-    sides = [listed([f"'{name}'" for name, v in strong if (v > 0) == up]) for up in (True, False)]
+    sides = [listed([repr(name) for name, v in strong if (v > 0) == up]) for up in (True, False)]
     return " against ".join(side for side in sides if side)
 
 

@@ -117,7 +117,7 @@ def _hardly_vary(view: View) -> list[str]:
         share = float(np.unique(x, axis=0, return_counts=True)[1].max()) / len(x)
         if share >= NEARLY:
             out.append((use.name, share))
-    return [f"'{name}' hardly varies: {percent(share)} of its cells are the same." for name, share in out[:NAMES]]
+    return [f"{name!r} hardly varies: {percent(share)} of its cells are the same." for name, share in out[:NAMES]]
 
 
 def _twice(view: View) -> list[str]:
@@ -132,7 +132,10 @@ def _twice(view: View) -> list[str]:
         names = np.array(view.some.names)[numbers][vary]
         z = (full[:, vary] - full[:, vary].mean(axis=0)) / sd[vary]
         alike = np.argwhere(np.triu(np.abs(z.T @ z) / len(z) >= SAME, 1))
-        out += [f"'{names[i]}' and '{names[j]}' say the same (correlation beyond ±{SAME})." for i, j in alike[:NAMES]]
+        out += [
+            f"{str(names[i])!r} and {str(names[j])!r} say the same (correlation beyond ±{SAME})."
+            for i, j in alike[:NAMES]
+        ]
     rows = x[~np.isnan(x).all(axis=1)]
     double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
     if double:

@@ -19,9 +19,14 @@ WIDE = 30  # columns beyond which groups are sought among the leading components
 POINTS = 1500  # of the map
 HEAT = 12  # columns of the picture of what sets groups apart
 SURENESS = {
-    "sure": "all rows, halves of them and other looks agree on that number",
-    "leaning": "most halves of the rows agree on that number, not all",
-    "open": "halves of the rows do not agree on one number",
+    "sure": "all rows, halves of them and other looks at them agree on that number",
+    "leaning": "most looks at the rows agree on that number, not all",
+    "open": "looks at all rows, at halves of them and from other sides do not agree on one number",
+}
+SAID = {
+    "sure": "The rows fall into {groups}",
+    "leaning": "The rows probably fall into {groups}",
+    "open": "The rows may fall into {groups}, but how many is open",
 }
 
 
@@ -39,21 +44,30 @@ class Tried(NamedTuple):
         at = np.flatnonzero(columns["k"] == self.answer.k)
         return float(columns["icl"][at[0]]) if len(at) and "icl" in columns else np.inf
 
+    @property
+    def words(self) -> str:
+        """The answer with its reason."""
+        return f"{type(self.answer.model).__name__}: {self.answer}"
+
 
 def groups(view: View) -> Section | None:
     """Ask several models for groups, and tell those of the best."""
     if view.some.n < FEWEST:
         return None
     view.tell("groups")
-    best = min(_tried(view), key=lambda t: t.icl)
+    tried = _tried(view)
+    best = min(tried, key=lambda t: t.icl)
     answer = best.answer
     asked = f"unmix.select({best.how}, random_state={view.seed})"
     code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
-    curve = _curve(answer)
-    if answer.k is None or answer.k == 1:
+    curve, others = _curve(answer), [t.words for t in tried]
+    doubted = answer.sureness != "sure" and any(t.answer.k == 1 for t in tried)  # somebody sees no groups at all
+    if answer.k is None or answer.k == 1 or doubted:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
+        if doubted and (answer.k or 1) > 1:
+            told = f"There are no clear groups: the rows may be cut into {answer.k}, but one cloud explains them about as well."
         facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
-        return Section("groups", "Which groups there are", told, [answer.reason], curve, code, facts)
+        return Section("groups", "Which groups there are", told, others, curve, code, facts)
     labels = np.asarray(answer.model.predict(best.every))
     view.labels = labels
     found = found_groups(
@@ -61,14 +75,14 @@ def groups(view: View) -> Section | None:
     )
     low, high = answer.range
     sizes = ", ".join(percent(g.share) for g in found.groups[:6]) + " …" * (len(found.groups) > 6)
-    told = f"The rows fall into {plural(answer.k, 'group')} ({sizes} of the rows)"
+    told = SAID[answer.sureness].format(groups=plural(answer.k, "group")) + f" ({sizes} of the rows)"
     told += f"; {low} to {high} can be defended" if high > low else ""
     told += f": {_apart(found)}." if _apart(found) else "."
-    where = f"Found by {type(answer.model).__name__} in {view.looked_at}"
+    where = f"Told are those of {type(answer.model).__name__}, found in {view.looked_at}"
     where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
-    said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}. {answer.reason}", where]
+    said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}.", *others, where]
     code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
     shown = [_map(view, labels), _members(found), _effects(found), *curve]
     facts = {

@@ -35,7 +35,7 @@ def holes(view: View) -> Section | None:
     if not lines:
         return None
     lines = sorted(lines, key=lambda line: -line[0])[:SHOWN]
-    good, poor = ([f"'{row[0]}'" for known, row in lines if (known >= KNOWN) == worth] for worth in (True, False))
+    good, poor = ([repr(row[0]) for known, row in lines if (known >= KNOWN) == worth] for worth in (True, False))
     if good:
         answer = f"The empty cells of {listed(good, 3)} can be guessed from the other columns"
     else:
@@ -59,7 +59,7 @@ def holes(view: View) -> Section | None:
         "filled, sd = imputer.impute(table, return_std=True)\nprint(imputer.report())"
     )
     said = [
-        f"{imputer.reason_} Guesses are right as far as cells are missing at random or by what other columns show; "
+        f"{imputer.reason_[:1].upper()}{imputer.reason_[1:].rstrip('.')}. Guesses are right as far as cells are missing at random or by what other columns show; "
         "where a cell is missing because of its own value, nobody can tell from the table."
     ]
     facts = {"known": {row[0]: known for known, row in lines}, "chosen": imputer.chosen_}

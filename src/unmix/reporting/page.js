@@ -28,7 +28,8 @@
     }),
     dots: (c, width) => ({
       height: Math.min(460, Math.max(300, width * 0.62)), x: { label: c.x, ticks: 6 }, y: { label: c.y, ticks: 6 },
-      color: { domain: known(c), range: groups, legend: true, type: "ordinal" }, symbol: { domain: known(c), legend: known(c).length <= 7 },
+      // symbols and colours in one legend, as long as there are symbols enough
+      color: { domain: known(c), range: groups, legend: known(c).length > 7, type: "ordinal" }, symbol: { domain: known(c), legend: known(c).length <= 7 },
       marks: [
         Plot.dot(c.points, { x: (d) => d[0], y: (d) => d[1], stroke: (d) => "group " + d[2], symbol: (d) => "group " + d[2], r: 2.6, strokeWidth: 1.2, strokeOpacity: 0.8 }),
       ],
@@ -50,7 +51,7 @@
       color: { type: "diverging", scheme: "PuOr", pivot: 0, symmetric: true, reverse: true },
       marks: [
         Plot.cell(c.cells, { x: "group", y: "column", fill: "value", tip: { format: { fill: false, x: false, y: false } }, title: (d) => d.group + "\n" + d.text }),
-        width / c.groups.length > 45 ? Plot.text(c.cells, { x: "group", y: "column", text: (d) => d3.format("+.1f")(d.value), fill: (d) => dark(c, d) ? "white" : "black", pointerEvents: "none" }) : null,
+        (width - Math.min(190, width * 0.4)) / c.groups.length > 34 ? Plot.text(c.cells, { x: "group", y: "column", text: (d) => d3.format("+.1f")(d.value), fill: (d) => dark(c, d) ? "white" : "black", pointerEvents: "none" }) : null,
       ],
     }),
     histogram: (c) => ({

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unmix.table import Table
+from unmix.table import Table, TableError
 from unmix.table.part import part_of, rows_of
 
 ROWS = 5_000  # that are looked at, spread evenly over longer tables
@@ -38,7 +38,10 @@ class View:
 
     def leave_out(self, odd: np.ndarray) -> None:
         """Rows that do not fit, which would be groups of their own and make the units of columns theirs."""
-        self.usual, self.left_out = self.some.only(~odd).suited("standardised"), True
+        try:
+            self.usual, self.left_out = self.some.only(~odd).suited("standardised"), True
+        except TableError:  # without them no column varies
+            return
 
     @property
     def opening(self) -> str:

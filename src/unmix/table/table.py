@@ -141,7 +141,7 @@ class Table(Source):
         return out
 
     def only(self, rows: Any) -> Table:
-        """Return some rows as a table of their own, whose columns are looked at anew and keep their kinds.
+        """Return some rows as a table of their own: columns keep their kinds, but are left out where they do not vary.
 
         Parameters
         ----------
@@ -159,10 +159,12 @@ class Table(Source):
         names = [*self.recipe.columns, *self.role("weight", "id", "label")]
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []
         some = [self.raw.slice(int(run[0]), int(run[-1]) + 1, names) for run in runs] or [self.raw.slice(0, 0, names)]
-        weight, kinds = next(iter(self.role("weight")), None), {use.name: use.kind for use in self.recipe.uses}
+        part, weight = pa.concat_tables(some), next(iter(self.role("weight")), None)
+        vary = {seen.name for seen in look(read(part)) if kind_of(seen) not in ("constant", "empty")}
+        kinds = {use.name: use.kind for use in self.recipe.uses if use.name in vary}
         return Table(
-            pa.concat_tables(some), columns=self.recipe.columns, id=self.role("id"), label=self.role("label"),
-            weights=weight, kinds=kinds, scale=self.scale,
+            part, columns=list(kinds), id=self.role("id"), label=self.role("label"), weights=weight, kinds=kinds,
+            scale=self.scale,
         )  # fmt: skip
 
     @classmethod
@@ -259,7 +261,9 @@ class Table(Source):
         used = [use for use in self.recipe.uses if not use.levels]
         out = []
         if len(self.recipe.uses) > 1 and used:
-            out.append("columns count alike: numbers are divided by their standard deviations (scale none leaves them)")
+            out.append(
+                "columns count alike: numbers are divided by their standard deviations (--scale none, or scale='none', leaves them)"
+            )
         if many := [use for use in self.recipe.uses if use.levels]:
             shown = ", ".join(f"{use.name} ({len(use.levels)} levels)" for use in many[:SHOWN])
             out.append(f"categories: {shown}" + f" and {len(many) - SHOWN} more" * (len(many) > SHOWN))

@@ -38,7 +38,7 @@ def command(ask: Ask) -> None:
 
     with session(ask) as say:
         name = "standard input" if ask.file == "-" else Path(ask.file).name
-        out = ask.out or f"{'table' if ask.file == '-' else Path(ask.file).stem}-report.html"
+        out = ask.out or f"{'table' if ask.file == '-' else Path(ask.file).name.split('.')[0] or 'table'}-report.html"
         if Path(out).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"--out {out!r}: the report is a page; end its name in .html")
         check_target("--out", out, [ask.file], ask.force)

@@ -45,7 +45,7 @@ def command(ask: Ask, model: str, k: str | None, plot: str | None) -> None:
             check_target("--plot", plot, [ask.file], ask.force)
         cls = model_class(model) if model else None
         source = opened(ask, say)
-        cls = cls or chosen_model(source, say, "MODEL")
+        cls = cls or chosen_model(source, say, "")
         answer = asked_of(made(cls, None, (), ask.seed), source, ask.seed, numbers(k), say)
         shown(answer, say)
         if plot is not None:
