@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import unmix
 from benchmarks.fast_ica import amari, sources
 from unmix import FastICA
+from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
 from unmix.linear._contrasts import contrast
@@ -293,6 +294,23 @@ def test_safe_steps_never_make_the_contrast_worse(fun, seed):
         told.append(objective(look(U)))
     assert (np.diff(told) <= 1e-13).all()
     np.testing.assert_allclose(U.rotation @ U.rotation.T, np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("fun", ["logcosh", "exp", "cube"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_rows_are_looked_at_as_many_are(monkeypatch, fun, dtype):
+    """In one kernel, and tile by tile with BLAS."""
+    X = planted(n=600, k=3)[0].astype(dtype)
+    U, _ = working(FastICA(fun=fun, random_state=0), X)
+    U, model = tree.settle(U, dtype), FastICA(fun=fun).at(Shape(*X.shape, X.dtype, weight=600.0))
+    few = model.local(U, Block(X))
+    monkeypatch.setattr("unmix.linear._look.FEW", 0)
+    many = model.local(U, Block(X))
+    tolerance = 1e-12 if dtype is np.float64 else 2e-4
+    assert few.stats.n == many.stats.n
+    np.testing.assert_allclose(few.stats.gram, many.stats.gram, atol=600 * tolerance)
+    np.testing.assert_allclose(few.stats.sums, many.stats.sums, atol=600 * tolerance)
+    np.testing.assert_allclose(few.loss, many.loss, atol=600 * tolerance)
 
 
 @pytest.mark.filterwarnings("ignore")
