@@ -36,7 +36,7 @@ from unmix.linear._direct import Direct
 from unmix.linear._held import Frame, Images, Sampled, Whitening
 from unmix.linear._look import look
 from unmix.linear._reliable import agreement, doubts, interference
-from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nothing_known, on, safe, solved, turned
+from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nothing_known, on, safe, seen, solved, turned
 from unmix.maths.arrays import Array
 from unmix.maths.order import signs
 from unmix.model import Model
@@ -368,10 +368,17 @@ class FastICA(Reconstructs, Components, Model):
         self.mixing_ = inverse(U.whitening) @ U.rotation.T / self._scale
         if self.whiten:
             self.mean_, self.whitening_ = U.mean, U.whitening / self._root
-        self.contrast_ = U.measures[0]
-        noise = interference(U.measures, self._counted, self.algorithm == "deflation")
+        measures = self._measures(fit)
+        self.contrast_ = measures[0]
+        noise = interference(measures, self._counted, self.algorithm == "deflation")
         self.stability_ = agreement(U.rotation, [self._rotation(V) for V in fit.rivals]) / (1.0 + noise)
         self.n_components_ = len(U.rotation)
+
+    def _measures(self, fit: Fit) -> np.ndarray:
+        """Of each component; one by one, those of the closing pass: nobody has looked at the last one before."""
+        U, stats = fit.U, fit.stats
+        closing = isinstance(stats, Stats) and len(stats.gram) == len(U.rotation)  # else a fit that was broken off
+        return seen(U, stats).measures if self.algorithm == "deflation" and closing else U.measures
 
     def _rotation(self, U: Any) -> np.ndarray:
         """The rotation of a start as it ended."""
@@ -393,7 +400,7 @@ class FastICA(Reconstructs, Components, Model):
         if U.events.unconverged:
             out.append(f"{U.events.unconverged} component(s) turned on after max_iter={self.max_iter}: raise it")
         if U.signs.any():  # a pass has looked at them
-            z = U.measures[0] * np.sqrt(self._counted) / self._contrast.spread
+            z = self.contrast_ * np.sqrt(self._counted) / self._contrast.spread
             out += doubts(z, self.stability_)
         return out
 
