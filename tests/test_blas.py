@@ -152,3 +152,13 @@ def test_a_limit_of_the_user_is_kept(X):
     with threadpool_limits(limits=1, user_api="blas"):
         unmix.PCA(2).fit(X)
         assert numbers() == {1}
+
+
+def test_where_there_is_one_thread_nothing_is_set(monkeypatch):
+    def refuse(self, threads):
+        raise AssertionError(f"set to {threads}")
+
+    with threadpool_limits(limits=1, user_api="blas"), monkeypatch.context() as patch:
+        patch.setattr(runners.Blas, "_set", refuse)
+        with one_blas_thread():
+            assert numbers() == {1}

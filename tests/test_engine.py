@@ -675,3 +675,25 @@ def test_while_a_fit_runs_other_threads_ask_the_model_of_the_last_one():
     model.set_params(n_clusters=7).set_callbacks(At(1, ask)).fit(X)
     assert asked
     np.testing.assert_array_equal(asked[0], old)
+
+
+@pytest.mark.parametrize("weights", [None, 2.0])
+def test_few_rows_in_memory_are_cut_into_blocks_once(problem, weights):
+    """Those of a stream anew in every pass."""
+    held = []
+
+    class Watched(Prototypes):
+        def local(self, U, b):
+            held.append(b.x)
+            return super().local(U, b)
+
+    model, X, _ = problem
+    params, w = model.get_params(), None if weights is None else np.full(len(X), weights)
+    cuts = {}
+    for name, rows in (("memory", X), ("stream", lambda: iter([X]))):
+        held.clear()
+        with unmix.config(block_rows=len(X) // 3, n_jobs=1):
+            Watched(**params).fit(rows, sample_weight=w)
+        cuts[name] = len({id(x) for x in held})
+    assert cuts["memory"] == -(-len(X) // (len(X) // 3))
+    assert cuts["stream"] >= 3 * cuts["memory"]  # passes

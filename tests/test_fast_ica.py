@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import unmix
 from benchmarks.fast_ica import amari, sources
 from unmix import FastICA
+from unmix.engine import tree
 from unmix.engine.block import Block
 from unmix.engine.layout import Shape
 from unmix.linear._contrasts import contrast
@@ -293,6 +294,41 @@ def test_safe_steps_never_make_the_contrast_worse(fun, seed):
         told.append(objective(look(U)))
     assert (np.diff(told) <= 1e-13).all()
     np.testing.assert_allclose(U.rotation @ U.rotation.T, np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("fun", ["logcosh", "exp", "cube"])
+@pytest.mark.parametrize("architecture", ["rows", "columns"])
+def test_one_by_one_every_component_is_measured_at_last(architecture, fun):
+    """The last one, too, which follows from the others and has no passes of its own."""
+    X, _ = planted(n=800, k=4)
+    X = X if architecture == "rows" else X.T
+    model = FastICA(algorithm="deflation", architecture=architecture, fun=fun, random_state=0).fit(X)
+    if architecture == "rows":
+        y = model.transform(X)
+    else:  # x − mean = a S: the parts are independent over the columns, but for their means
+        y = model.mixing_ - model.mixing_.mean(axis=0)
+        y /= y.std(axis=0)
+    told = WHOLE[fun](y).mean(axis=0) - quad(lambda v: WHOLE[fun](v) * norm.pdf(v), -12, 12)[0]
+    rows = slice(None) if architecture == "rows" else slice(-1, None)  # those before it are of the pass before
+    np.testing.assert_allclose(model.contrast_[rows], told[rows], atol=1e-9)
+    assert (model.contrast_ != 0).all()
+
+
+@pytest.mark.parametrize("fun", ["logcosh", "exp", "cube"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_rows_are_looked_at_as_many_are(monkeypatch, fun, dtype):
+    """In one kernel, and tile by tile with BLAS."""
+    X = planted(n=600, k=3)[0].astype(dtype)
+    U, _ = working(FastICA(fun=fun, random_state=0), X)
+    U, model = tree.settle(U, dtype), FastICA(fun=fun).at(Shape(*X.shape, X.dtype, weight=600.0))
+    few = model.local(U, Block(X))
+    monkeypatch.setattr("unmix.linear._look.FEW", 0)
+    many = model.local(U, Block(X))
+    tolerance = 1e-12 if dtype is np.float64 else 2e-4
+    assert few.stats.n == many.stats.n
+    np.testing.assert_allclose(few.stats.gram, many.stats.gram, atol=600 * tolerance)
+    np.testing.assert_allclose(few.stats.sums, many.stats.sums, atol=600 * tolerance)
+    np.testing.assert_allclose(few.loss, many.loss, atol=600 * tolerance)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -61,12 +61,21 @@ class Rows:
 
     def __init__(self, run: Run, x: Any, w: np.ndarray | None, rules: Rules, holes: dict[int, bool]) -> None:
         self.run, self.x, self.w, self.rules, self.holes = run, x, w, rules, holes
+        self.looked: tuple[list[Block], Seen] | None = None  # where they are kept
+
+    def kept(self) -> Rows:
+        """The same rows, whose blocks are cut and looked at once for many passes."""
+        self.looked = list(self.blocks()), self.seen()
+        return self
 
     def blocks(self) -> Iterator[Block]:
         """The blocks in order; cells that were not observed hold 0 and are False in `observed`.
 
         Where absent entries were not observed, a stored NaN becomes an absent entry.
         """
+        if self.looked is not None:
+            yield from self.looked[0]
+            return
         absent = self.rules.absent
         for a, b in zip(self.run.bounds, self.run.bounds[1:], strict=False):
             i, j = a - self.run.start, b - self.run.start
@@ -84,6 +93,8 @@ class Rows:
 
     def seen(self) -> Seen:
         """What the first look showed; only after the blocks were visited."""
+        if self.looked is not None:
+            return self.looked[1]
         missing = any([self.holes[a] for a in self.run.bounds[:-1]])
         if self.rules.absent:
             return Seen(True, held_columns(without_nan(self.x) if missing else self.x, self.w))
@@ -95,7 +106,7 @@ class Rows:
 
 def cut(x: Any, i: int, j: int) -> Any:
     """Rows i to j without a copy."""
-    if not sp.issparse(x):
+    if isinstance(x, np.ndarray):
         return x[i:j]
     if i == 0 and j == x.shape[0]:
         return x
@@ -118,13 +129,12 @@ def held_columns(x: Any, w: np.ndarray | None) -> np.ndarray:
 
 def squares(cells: np.ndarray) -> float:
     """Their sum, which is finite only where every cell is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.vdot(cells, cells))
+    return float(np.vdot(cells, cells))
 
 
 def inspect(x: Any, start: int, rules: Rules) -> bool:
     """Whether cells are missing; raises where a cell is one that the model cannot take."""
-    values = x.data if sp.issparse(x) else x
+    values = x if isinstance(x, np.ndarray) else x.data
     missing = False
     if values.size and not np.isfinite(squares(values)):
         nan = np.isnan(values)

@@ -26,6 +26,7 @@ from unmix.engine.config import Settings, get_config
 from unmix.engine.layout import Run
 from unmix.engine.rows import Rows, Rules, Seen, Swept, added, apply, sweep
 
+FEW = 1 << 22  # bytes of rows that are cut into blocks and looked at once for all passes of a fit
 PIECES = 4  # into which a step on large parts is cut: sums have one order, whatever the number of threads
 
 
@@ -45,6 +46,8 @@ class Runner:
     def __init__(self, source: Any, w: np.ndarray | None, rules: Rules, settings: Settings) -> None:
         self.source, self.w, self.rules, self.jobs = source, w, rules, settings.jobs
         self.holes: dict[int, bool] = {}
+        self.few = source.in_memory and source.nbytes is not None and source.nbytes <= FEW
+        self.kept: dict[Run, Rows] = {}
         self.z, self.new = Store(settings), Store(settings)
 
     def close(self) -> None:
@@ -154,8 +157,13 @@ class Runner:
                     future.exception()
 
     def _rows(self, run: Run, load: Callable[[], Any]) -> Rows:
+        if run in self.kept:
+            return self.kept[run]
         w = None if self.w is None else self.w[run.start : run.stop]
-        return Rows(run, load(), w, self.rules, self.holes)
+        rows = Rows(run, load(), w, self.rules, self.holes)
+        if self.few:
+            self.kept[run] = rows = rows.kept()
+        return rows
 
 
 class Store:
@@ -269,7 +277,8 @@ class Blas:
             self.inside.add(who)
             if self.before is None:
                 self.before = [library.get_num_threads() for library in self.libraries]
-                self._set([1] * len(self.before))
+                if self.limited:
+                    self._set([1] * len(self.before))
 
     def leave(self, who: int) -> None:
         """Lift the limit when nobody is inside any more."""
@@ -277,9 +286,15 @@ class Blas:
             self.inside.discard(who)
             if self.inside or self.before is None or self.libraries is None:
                 return
-            now = [library.get_num_threads() for library in self.libraries]
-            self._set([old if new == 1 else new for old, new in zip(self.before, now, strict=True)])
+            if self.limited:
+                now = [library.get_num_threads() for library in self.libraries]
+                self._set([old if new == 1 else new for old, new in zip(self.before, now, strict=True)])
             self.before = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit to set and to lift: on one core BLAS has one thread as it is."""
+        return self.before != [1] * len(self.before or ())
 
     def _set(self, threads: list[int]) -> None:
         """Set the libraries' numbers of threads, whoever did it last, and let others do so."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, repeat
+from itertools import starmap, zip_longest
 from math import isfinite
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,13 @@ def settle(a: Any, dtype: Any = None, like: Any = None) -> Any:
         return a if a.flags.carray and now == kind else np.require(a, kind, ("C", "A"))
     if not isinstance(a, tuple):
         return a
-    new = None  # what has to change; nearly always nothing
-    known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
-    for i, (v, u) in enumerate(zip(a, known, strict=False)):
-        if v is not u and isinstance(v, (np.ndarray, tuple)) and (w := settle(v, dtype, u)) is not v:
-            new = new or list(a)
-            new[i] = w
-    return a if new is None else rebuild(a, new)
+    new = [v if v is u else settle(v, dtype, u) for v, u in beside(a, like)]
+    return a if all(starmap(is_, zip(new, a, strict=True))) else rebuild(a, new)
+
+
+def beside(a: tuple[Any, ...], like: Any) -> Iterator[tuple[Any, Any]]:
+    """Each item of a tuple with that of one `like` it, or None; a tuple may have grown."""
+    return zip_longest(a, like[: len(a)] if type(like) is type(a) else ())
 
 
 def add_into(total: Any, a: Any) -> Any:
@@ -110,8 +111,7 @@ def finite(a: Any, like: Any = None) -> bool:
     if isinstance(a, np.ndarray):  # bytes are searched in a tenth of the time that `all` takes to begin
         return a.dtype.kind != "f" or b"\0" not in np.isfinite(a).tobytes()
     if isinstance(a, tuple):
-        known = chain(like, repeat(None)) if type(like) is type(a) else repeat(None)
-        return all([v is u or isinstance(v, int) or finite(v, u) for v, u in zip(a, known, strict=False)])
+        return all([finite(v, u) for v, u in beside(a, like) if v is not u])
     return not isinstance(a, (float, np.floating)) or isfinite(a)
 
 

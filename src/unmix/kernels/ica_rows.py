@@ -18,6 +18,7 @@ from unmix.kernels.special import exponential, logarithm
 
 CHUNK = 512
 LOG_2 = 0.6931471805599453
+LOGCOSH, BELL = 0, 1  # what `few` calls them, as `linear/_contrasts.py` does; else it is the cube
 
 
 @inlined(SUMS)
@@ -54,9 +55,8 @@ def _weighted_logcosh(y, alpha, w, out):
     return total, square, weight
 
 
-@kernel(SUMS)
-def logcosh(y, alpha, w, g, sums):
-    """G = log cosh(αy)/α,  g = tanh αy,  g′ = α (1 − g²)."""
+@inlined(SUMS)
+def _logcosh_rows(y, alpha, w, g, sums):
     k, m = y.shape
     for i in range(k):
         total, square, weight = 0.0, 0.0, 0.0
@@ -71,9 +71,8 @@ def logcosh(y, alpha, w, g, sums):
         sums[i, 0], sums[i, 1], sums[i, 2] = total / alpha, alpha * (weight - square), square
 
 
-@kernel(SUMS)
-def bell(y, w, g, sums):
-    """G = −e^(−y²/2),  g = y e^(−y²/2),  g′ = (1 − y²) e^(−y²/2)."""
+@inlined(SUMS)
+def _bell_rows(y, w, g, sums):
     k, m = y.shape
     for i in range(k):
         row, out = y[i], g[i]
@@ -89,9 +88,8 @@ def bell(y, w, g, sums):
         sums[i, 0], sums[i, 1], sums[i, 2] = total, slope, square
 
 
-@kernel(SUMS)
-def cube(y, w, g, sums):
-    """G = y⁴/4,  g = y³,  g′ = 3y²."""
+@inlined(SUMS)
+def _cube_rows(y, w, g, sums):
     k, m = y.shape
     for i in range(k):
         row, out = y[i], g[i]
@@ -105,3 +103,52 @@ def cube(y, w, g, sums):
             square += weight * q * q * q
             out[j] = weight * v * q
         sums[i, 0], sums[i, 1], sums[i, 2] = total, slope, square
+
+
+@kernel(SUMS)
+def logcosh(y, alpha, w, g, sums):
+    """G = log cosh(αy)/α,  g = tanh αy,  g′ = α (1 − g²)."""
+    _logcosh_rows(y, alpha, w, g, sums)
+
+
+@kernel(SUMS)
+def bell(y, w, g, sums):
+    """G = −e^(−y²/2),  g = y e^(−y²/2),  g′ = (1 − y²) e^(−y²/2)."""
+    _bell_rows(y, w, g, sums)
+
+
+@kernel(SUMS)
+def cube(y, w, g, sums):
+    """G = y⁴/4,  g = y³,  g′ = 3y²."""
+    _cube_rows(y, w, g, sums)
+
+
+@kernel(SUMS)
+def few(which, alpha, gauss, x, mean, rotation, whitening, signs, gram, sums):
+    """All that a pass wants of few rows, for which a call of NumPy's costs more than the sums; Σ s (G − E[G(ν)])."""
+    k, d = whitening.shape
+    n = len(x)
+    B, y, g, loss = np.zeros((k, d)), np.zeros((k, n)), np.empty((k, n)), 0.0
+    for a in range(k):
+        for b in range(k):
+            for j in range(d):
+                B[a, j] += rotation[a, b] * whitening[b, j]
+    for i in range(n):
+        for j in range(d):
+            v = x[i, j] - mean[j]
+            for a in range(k):
+                y[a, i] += B[a, j] * v
+    if which == LOGCOSH:
+        _logcosh_rows(y, alpha, g[0, :0], g, sums)
+    elif which == BELL:
+        _bell_rows(y, g[0, :0], g, sums)
+    else:
+        _cube_rows(y, g[0, :0], g, sums)
+    for a in range(k):
+        sums[a, 0] -= gauss * n
+        loss += signs[a] * sums[a, 0]
+        for b in range(k):
+            gram[a, b] = 0.0
+            for i in range(n):
+                gram[a, b] += g[a, i] * y[b, i]
+    return loss

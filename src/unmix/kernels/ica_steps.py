@@ -8,9 +8,8 @@ from __future__ import annotations
 from unmix.kernels import inlined, kernel
 
 
-@kernel()
-def told(n, gram, sums, measures, s):
-    """Means per row of G − E[G(ν)], g′, g² and g y of each component, and its sign."""
+@inlined()
+def _told(n, gram, sums, measures, s):
     for i in range(len(gram)):
         for a in range(3):
             measures[a, i] = sums[i, a] / n
@@ -19,8 +18,15 @@ def told(n, gram, sums, measures, s):
 
 
 @kernel()
-def slopes(n, gram, measures, s, least, A, h):
-    """A and h, none below `least`; of the rows of D = A/h half the largest squared length: nearly 1 − |cos|."""
+def told(n, gram, sums, measures, s):
+    """Means per row of G − E[G(ν)], g′, g² and g y of each component, and its sign."""
+    _told(n, gram, sums, measures, s)
+
+
+@kernel()
+def slopes(n, gram, sums, least, measures, s, A, h):
+    """The same, A and h, none below `least`; of the rows of D = A/h half the largest squared length: ~ 1 − |cos|."""
+    _told(n, gram, sums, measures, s)
     k, most = len(gram), 0.0
     slope, own = measures[1], measures[3]
     for i in range(k):
@@ -31,6 +37,15 @@ def slopes(n, gram, measures, s, least, A, h):
             square += (A[i, j] / h[i, j]) ** 2
         most = max(most, square)
     return 0.5 * most
+
+
+@kernel()
+def fixed_point(n, gram, slope, C):
+    """diag ρ − E, no row with a negative diagonal."""
+    for i in range(len(gram)):
+        sign = -1.0 if slope[i] < gram[i, i] / n else 1.0
+        for j in range(len(gram)):
+            C[i, j] = sign * ((slope[i] if i == j else 0.0) - gram[i, j] / n)
 
 
 @inlined()

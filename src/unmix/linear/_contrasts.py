@@ -35,6 +35,7 @@ class Contrast(NamedTuple):
     gauss: float  # E[G(ν)]
     spread: float  # standard deviation of √n (mean G − E[G(ν)]) for Gaussian rows
     bend: tuple[float, float | None]  # −least and largest g′; None: there is no bound
+    few: tuple[int, float] | None  # the kernel's number of it and α, for few rows; None: it is a user's function
 
 
 def contrast(fun: Any, fun_args: dict[str, Any] | None) -> Contrast:
@@ -50,13 +51,14 @@ def contrast(fun: Any, fun_args: dict[str, Any] | None) -> Contrast:
 def _contrast(fun: Any, args: tuple[tuple[str, Any], ...]) -> Contrast:
     rows: Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
     bend: tuple[float, float | None]
+    few = None
     if fun == "logcosh":
         alpha = float(dict(args).get("alpha", 1.0))
-        rows, bend = _Logcosh(alpha), (0.0, alpha)
+        rows, bend, few = _Logcosh(alpha), (0.0, alpha), (0, alpha)
     elif fun == "exp":
-        rows, bend = _bell, (2.0 * float(np.exp(-1.5)), 1.0)
+        rows, bend, few = _bell, (2.0 * float(np.exp(-1.5)), 1.0), (1, 1.0)
     elif fun == "cube":
-        rows, bend = _cube, (0.0, None)
+        rows, bend, few = _cube, (0.0, None), (2, 1.0)
     else:
         rows = table = _Tabulated(fun, dict(args))
         slope = np.gradient(table.g, table.y)[np.abs(table.y) < USUAL]
@@ -65,7 +67,7 @@ def _contrast(fun: Any, args: tuple[tuple[str, Any], ...]) -> Contrast:
     G = sums[:, 0]
     mean = float(BELL @ G)
     variance = float(BELL @ (G - mean) ** 2) - 0.5 * float(BELL @ (g[:, 0] * GRID)) ** 2  # E[g′(ν)] = E[ν g(ν)]
-    return Contrast(rows, mean, float(np.sqrt(max(variance, np.finfo(float).tiny))), bend)
+    return Contrast(rows, mean, float(np.sqrt(max(variance, np.finfo(float).tiny))), bend, few)
 
 
 class _Logcosh:

@@ -18,7 +18,7 @@ from unmix.engine.moments import block_rows
 from unmix.engine.sample import centre_of
 from unmix.engine.stage import Sizes, Stage
 from unmix.linear._axes import Axes
-from unmix.linear._unmixing import Parts, Stats, nothing_known, objective
+from unmix.linear._unmixing import Parts, Stats, nothing_known, objective, seen
 from unmix.maths.arrays import Array
 from unmix.maths.moments import Moments
 from unmix.maths.spectra import leading
@@ -174,7 +174,8 @@ class Images(Sampled):
 
     def hand(self, U: Pixels, data: Any) -> Parts:
         """What takes rows of X apart."""
-        parts = U.trial.parts._replace(mean=U.mean, whitening=U.undo, total=U.total)
+        known = U.trial.parts if U.trial.parts.active < 0 else seen(*U.trial)  # nobody has yet looked at the last one
+        parts = known._replace(mean=U.mean, whitening=U.undo, total=U.total)
         return self.model.settled(parts)  # type: ignore[no-any-return]
 
     def described(self, U: Any, data: Any) -> Described:

@@ -11,6 +11,8 @@ alike_gaussian   Of m Gaussian sources, those m directions that look least Gauss
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 LEVEL, MORE = 1.6, 1.6
@@ -38,11 +40,9 @@ def agreement(rotation: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
 
 def alike_gaussian(z: np.ndarray) -> list[int]:
     """The components that together may be Gaussian sources; of one alone nothing is wrong with it."""
-    order = np.argsort(np.abs(z))
-    m = np.arange(1, len(z) + 1)
-    within = np.flatnonzero(np.abs(z)[order] <= LEVEL * np.sqrt(m) + MORE)
-    count = int(within[-1]) + 1 if len(within) else 0
-    return sorted(int(i) for i in order[:count]) if count > 1 else []
+    ordered = sorted((abs(v), i) for i, v in enumerate(z.tolist()))
+    count = max((m for m, (v, _) in enumerate(ordered, 1) if v <= LEVEL * sqrt(m) + MORE), default=0)
+    return sorted(i for _, i in ordered[:count]) if count > 1 else []
 
 
 def doubts(z: np.ndarray, stability: np.ndarray) -> list[str]:

@@ -8,7 +8,8 @@ bold     far from the solution the fixed point of FastICA, W ← polar(diag ρ �
          diag h over the last steps (Ablin, Cardoso & Gramfort 2018). The fixed point takes diag h alone, which is H for
          independent components; those of real data are not quite, and then it takes many times as many steps
 safe     W ← polar(C) W,  c_i = (β e_i − E_i) where s_i > 0, (E_i + β′ e_i) where s_i < 0,  −β′ ≤ g′ ≤ β: the linear
-         bound of a convex function, so that J never gets worse
+         bound of a convex function, so that J never gets worse for log cosh and exp; y³ has no β, nor has a user's g
+         that is steeper beyond 8 standard deviations: 3 E[y⁴], or the largest g′ within them, stands for it
 
 One by one (deflation) only row j turns, in the space that the rows before it leave:
     bold     w ∝ ρ e_j − E_j         safe   as above         the rows after it follow by a reflection
@@ -125,53 +126,68 @@ def objective(stats: Stats) -> float:
 def bold(U: Parts, stats: Stats) -> tuple[Parts, float]:
     """The bold step, and 1 − |cos| of the angle by which it turns the component that it turns most, times `UNSURE`.
 
-    Without a step before it the curvature is that of independent components: a short step may be too short a step.
+    Without a step before it the curvature is that of independent components: a short step may be too short a step. Nor
+    is it the last one where the fixed point would turn them by more than `NEARLY` times as much.
     """
-    new = seen(U, stats)
-    s, k = new.signs, len(U.rotation)
-    A, h, about = slopes(new, stats)
-    if not U.tries and about > PERHAPS_FAR:
-        Q = fixed_point(stats.gram / stats.n, new.measures[1])
+    new = slopes(stats)
+    s, A, unit = new.signs, new.A, np.eye(len(U.rotation))
+    if not U.tries and new.about > PERHAPS_FAR:
+        Q = fixed_point(stats, new.measures[1])
         if (change := turn_of(Q)) > FAR:
-            past = nothing_known(k)
+            past = nothing_known(len(Q))
             if change < TOO_FAR:
-                past = past._replace(slope=A[None], step=0.5 * (Q - Q.T)[None])
-            return new._replace(rotation=Q @ U.rotation, scratch=past), change
-    past = remembered(U.scratch, A) if s.tobytes() == U.signs.tobytes() else nothing_known(k)
-    D, past = downhill(A, h, past)
-    half, unit = 0.5 * D, np.eye(k)
+                past = Memory(past.steps, past.turns, A[None], 0.5 * (Q - Q.T)[None])
+            rotation = Q @ U.rotation
+            return U._replace(rotation=rotation, signs=s, measures=new.measures, scratch=past), change
+    past = remembered(U.scratch, A) if s.tobytes() == U.signs.tobytes() else nothing_known(len(unit))
+    D, past = downhill(A, new.h, past)
+    half = 0.5 * D
     Q = solved(unit - half, unit + half)  # Cayley: a rotation, to second order e^D
-    change = turn_of(Q) * (1.0 if len(past.steps) else UNSURE)
-    return new._replace(rotation=Q @ U.rotation, scratch=past._replace(slope=A[None], step=D[None])), change
+    change = max(turn_of(Q) * (1.0 if len(past.steps) else UNSURE), new.about / NEARLY)
+    past = Memory(past.steps, past.turns, A[None], D[None])
+    return U._replace(rotation=Q @ U.rotation, signs=s, measures=new.measures, scratch=past), change
 
 
-def slopes(new: Parts, stats: Stats) -> tuple[np.ndarray, np.ndarray, float]:
-    """A, h, and 1 − |cos| of the component that the fixed point turns most, nearly, where it turns them little."""
+class Slopes(NamedTuple):
+    """What a pass has told of all components, A, h, and 1 − |cos| of the one that the fixed point turns most.
+
+    The last is nearly so, where it turns them little.
+    """
+
+    measures: np.ndarray
+    signs: np.ndarray
+    A: np.ndarray
+    h: np.ndarray
+    about: float
+
+
+def slopes(stats: Stats) -> Slopes:
+    """What the statistics tell of the next step."""
     from unmix.kernels import ica_steps
 
-    A, h = np.empty_like(stats.gram), np.empty_like(stats.gram)
-    about = ica_steps.slopes(stats.n, stats.gram, new.measures, new.signs, LEAST_BEND, A, h)
-    return A, h, about
+    n, gram, sums = stats
+    k = len(gram)
+    measures, signs, A, h = np.empty((4, k)), np.empty(k), np.empty((k, k)), np.empty((k, k))
+    about = ica_steps.slopes(n, gram, sums, LEAST_BEND, measures, signs, A, h)
+    return Slopes(measures, signs, A, h, about)
 
 
-def nearly(U: Parts, stats: Stats, tol: float) -> bool:
-    """Whether the fixed point would turn components by so little that the fit may be about to end: a quick look."""
-    return slopes(seen(U, stats), stats)[2] <= NEARLY * tol
-
-
-def fixed_point(E: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def fixed_point(stats: Stats, slope: np.ndarray) -> np.ndarray:
     """FastICA's rotation of all components, without changes of sign."""
-    C = np.diag(slope) - E
-    return polar(C * np.where(C.diagonal() < 0, -1.0, 1.0)[:, None])
+    from unmix.kernels import ica_steps
+
+    C = np.empty_like(stats.gram)
+    ica_steps.fixed_point(stats.n, stats.gram, slope, C)
+    return polar(C)
 
 
 def turn_of(Q: np.ndarray) -> float:
     """1 − |cos| of the component that a rotation turns most."""
-    return max(1.0 - float(np.abs(Q.diagonal()).min()), 0.0)
+    return max(1.0 - min(map(abs, Q.diagonal().tolist())), 0.0)
 
 
 def safe(U: Parts, stats: Stats, bend: tuple[float, float | None]) -> Parts:
-    """A step that never makes J worse."""
+    """A step that never makes J worse where g′ has a bound."""
     new, E = seen(U, stats), stats.gram / stats.n
     C = uphill(E, np.eye(len(E)), np.diagonal(E), new.signs, bend)
     return new._replace(rotation=polar(C) @ U.rotation, scratch=nothing_known(len(E)), tries=U.tries + 1)
@@ -180,7 +196,7 @@ def safe(U: Parts, stats: Stats, bend: tuple[float, float | None]) -> Parts:
 def uphill(
     E: np.ndarray, unit: np.ndarray, own: np.ndarray, s: np.ndarray, bend: tuple[float, float | None]
 ) -> np.ndarray:
-    """Rows of C; where g′ has no bound (y³), three times E[y⁴] stands for it."""
+    """Rows of C; where g′ has no bound (y³), three times E[y⁴] stands for it, which is none."""
     low, high = bend
     most = 3.0 * own if high is None else np.full(len(own), high)
     return np.where((s > 0)[:, None], most[:, None] * unit - E, E + low * unit)

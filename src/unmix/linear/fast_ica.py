@@ -6,11 +6,13 @@ Rows are made white, v = K(x − μ), by their moments; what is left is a rotati
 
 local    y = W K (x − μ)
 stats    n,  Σ g(y) yᵀ,  Σ G(y),  Σ g′(y),  Σ g(y)²               g = G′
-update   a step of W that never makes J worse; if the next pass confirms it, a bolder one, quasi-Newton
+update   a safe step of W; if the next pass confirms it, a bolder one, quasi-Newton
 
-(The steps are in `_unmixing.py`; whitening, and steps on a sample of many rows before the passes, in `_held.py`.) The
-fixed points are those of FastICA (Hyvärinen 1999), and so is the stopping rule; that each step is checked makes it
-converge where the plain iteration runs in circles.
+A safe step never makes J worse for "logcosh" and "exp"; g′ of "cube" has no bound, nor that of a function of your own
+which is steeper beyond 8 standard deviations than within, and there it may. (The steps are in `_unmixing.py`;
+whitening, and steps on a sample of many rows before the passes, in `_held.py`.) The fixed points are those of FastICA
+(Hyvärinen 1999), and so is the stopping rule; that each step is checked makes it converge where the plain iteration
+runs in circles.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from unmix.linear._contrasts import Contrast, contrast
 from unmix.linear._covariance import Covariance
 from unmix.linear._direct import Direct
 from unmix.linear._held import Frame, Images, Sampled, Whitening
+from unmix.linear._look import look
 from unmix.linear._reliable import agreement, doubts, interference
-from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nearly, nothing_known, on, safe, solved, turned
+from unmix.linear._unmixing import Parts, Stats, bold, first_parts, nothing_known, on, safe, seen, solved, turned
 from unmix.maths.arrays import Array
 from unmix.maths.order import signs
 from unmix.model import Model
@@ -44,8 +47,6 @@ SHARE = 8  # of the rows, one in so many, are a sample on which the first steps 
 MANY = 4  # times the sample: rows that are worth one
 SAMPLE = (1 << 11, 1 << 14)  # its least and its largest size
 SAMPLE_PER_PAIR = 16  # rows of it for each pair of components, if that is more
-CENTRED = 8.0  # standard deviations from zero up to which rows need not be centred before they are unmixed
-TILE = 1 << 15  # numbers of y that are looked at together: with their copies they stay in the second-level cache
 
 
 class FastICA(Reconstructs, Components, Model):
@@ -99,10 +100,10 @@ class FastICA(Reconstructs, Components, Model):
         mean G(y) − E[G(ν)]: for "logcosh" and "exp" below 0 where a source has heavier tails than a Gaussian, above 0
         where it has lighter ones; for "cube" the other way round.
     stability_ : ndarray of shape (k,)
-        The squared correlation to expect of each component with itself in another sample of as many (independent) rows,
-        by its asymptotic variance (Tichavský, Koldovský & Oja 2006), times the mean squared correlation with what is
-        most like it in the other starts (Himberg, Hyvärinen & Esposito 2004, "Icasso"), if there are any. Components
-        below 0.9 are named in a warning.
+        The squared correlation to expect of each component with the true source, 1/(1 + v) of independent rows, v being
+        its asymptotic variance (Tichavský, Koldovský & Oja 2006), times the mean squared correlation with what is most
+        like it in the other starts (Himberg, Hyvärinen & Esposito 2004, "Icasso"), if there are any. Components below
+        0.9 are named in a warning.
     n_components_ : int
         Components found: no more than there are directions in which X varies.
 
@@ -267,24 +268,8 @@ class FastICA(Reconstructs, Components, Model):
         return self.look(U, b) if self.architecture == "rows" else Local(None, b.total, self._error(U, b))
 
     def look(self, U: Parts, b: Block) -> Local:
-        """Statistics and contrast of the components in question, tile by tile."""
-        B, one, sparse = U.rotation @ U.whitening, U.active >= 0, is_sparse(b.x)
-        G, gauss, _, _ = self._contrast
-        asked = B[U.active : U.active + 1] if one else B
-        gram, sums = np.zeros((len(asked), len(B))), np.zeros((len(asked), 3))
-        step, near = max(TILE // max(len(asked), 1), 64), sparse or is_near(U, B)
-        for a in range(0, b.x.shape[0], step):
-            w = None if b.w is None else b.w[a : a + step]
-            x = b.x[a : a + step] if near else b.x[a : a + step] - U.mean
-            y = np.ascontiguousarray((x @ asked.T).T) if sparse else asked @ x.T
-            if near:
-                y -= (asked @ U.mean)[:, None]
-            g, more = G(y, w)
-            sums += more
-            gram += against(U, g, x, B, near) if one else g @ y.T
-        sums[:, 0] -= gauss * b.total
-        s = U.signs[U.active : U.active + 1] if one else U.signs
-        return Local(None, Stats(b.total, gram, sums), float(s @ sums[:, 0]))
+        """Statistics and contrast of the components in question."""
+        return look(U, b, self._contrast)
 
     def _error(self, U: Parts, b: Block) -> float:
         """Σ w |x − μ − zA|²."""
@@ -295,18 +280,16 @@ class FastICA(Reconstructs, Components, Model):
 
     def penalty(self, U: Parts) -> float:
         """J of the components that were found one by one before."""
-        known = U.measures[0, : max(U.active, 0)]
-        return -float(np.abs(known).sum()) * self.shape.weight
+        if U.active < 1:
+            return 0.0
+        return -float(np.abs(U.measures[0, : U.active]).sum()) * self.shape.weight
 
     def update(self, U: Parts, stats: Stats) -> Parts:
-        """The bold step where it is so short that the fit ends with it, else one that never makes J worse."""
+        """The bold step where it is so short that the fit ends with it, else the safe one."""
         bend = self._contrast.bend
         if U.active < 0:
-            if nearly(U, stats, self.tol):
-                ahead, change = bold(U, stats)
-                if change <= self.tol:
-                    return ahead._replace(done=True)
-            return safe(U, stats, bend)
+            ahead, change = bold(U, stats)
+            return ahead._replace(done=True) if change <= self.tol else safe(U, stats, bend)
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         if change <= self.tol or tries >= self.max_iter:
@@ -317,7 +300,7 @@ class FastICA(Reconstructs, Components, Model):
         """The bold step; the last one, if it is as short as `update` would have it."""
         if U.active < 0:
             ahead, change = bold(U, stats)
-            return ahead._replace(done=True) if change <= self.tol and nearly(U, stats, self.tol) else ahead
+            return ahead._replace(done=True) if change <= self.tol else ahead
         ahead, change = turned(U, stats, None)
         tries = U.tries + 1
         return None if change <= self.tol or tries >= self.max_iter else ahead._replace(tries=tries)
@@ -385,10 +368,17 @@ class FastICA(Reconstructs, Components, Model):
         self.mixing_ = inverse(U.whitening) @ U.rotation.T / self._scale
         if self.whiten:
             self.mean_, self.whitening_ = U.mean, U.whitening / self._root
-        self.contrast_ = U.measures[0]
-        noise = interference(U.measures, self._counted, self.algorithm == "deflation")
+        measures = self._measures(fit)
+        self.contrast_ = measures[0]
+        noise = interference(measures, self._counted, self.algorithm == "deflation")
         self.stability_ = agreement(U.rotation, [self._rotation(V) for V in fit.rivals]) / (1.0 + noise)
         self.n_components_ = len(U.rotation)
+
+    def _measures(self, fit: Fit) -> np.ndarray:
+        """Of each component; one by one, those of the closing pass: nobody has looked at the last one before."""
+        U, stats = fit.U, fit.stats
+        closing = isinstance(stats, Stats) and len(stats.gram) == len(U.rotation)  # else a fit that was broken off
+        return seen(U, stats).measures if self.algorithm == "deflation" and closing else U.measures
 
     def _rotation(self, U: Any) -> np.ndarray:
         """The rotation of a start as it ended."""
@@ -410,7 +400,7 @@ class FastICA(Reconstructs, Components, Model):
         if U.events.unconverged:
             out.append(f"{U.events.unconverged} component(s) turned on after max_iter={self.max_iter}: raise it")
         if U.signs.any():  # a pass has looked at them
-            z = U.measures[0] * np.sqrt(self._counted) / self._contrast.spread
+            z = self.contrast_ * np.sqrt(self._counted) / self._contrast.spread
             out += doubts(z, self.stability_)
         return out
 
@@ -477,21 +467,6 @@ class FastICA(Reconstructs, Components, Model):
             assert (found.max(axis=1) > 0.98).all()
 
         return cls(4, random_state=0), X, check
-
-
-def is_near(U: Parts, B: np.ndarray) -> bool:
-    """Whether rows lie so near to zero that Bx − Bμ has the digits of B(x − μ); of CSR rows, which would become dense,
-    nobody asks.
-    """
-    return bool((np.abs(B) @ np.abs(U.mean)).max() < CENTRED)
-
-
-def against(U: Parts, g: np.ndarray, x: Any, B: np.ndarray, near: bool) -> np.ndarray:
-    """Σ g yᵀ for a single g, by way of Σ g (x − μ)ᵀ: the other components are not made."""
-    moved = np.asarray(g @ x, dtype=np.float64)
-    if near:
-        moved = moved - g.sum(axis=1, keepdims=True, dtype=np.float64) * U.mean
-    return np.asarray(moved @ B.T)
 
 
 def inverse(K: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ def signs(axes: np.ndarray) -> np.ndarray:
     if axes.size == 0:
         return np.ones(len(axes))
     largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
-    return np.where(largest < 0, -1.0, 1.0)
+    return 1.0 - 2.0 * (largest < 0)
 
 
 def canonical(axes: np.ndarray) -> np.ndarray:

@@ -13,15 +13,27 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
+from scipy.linalg.lapack import dsyevd
 from scipy.special import gammaln
 
 from unmix.maths.order import canonical
 
+SMALL = 64  # columns of a matrix
 PARALLEL_DRAWS = 20  # random data sets of parallel analysis
 TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
 # -- from the whole matrix --
+
+
+def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As NumPy's; of a small matrix by LAPACK itself, since NumPy's way to it takes longer than the work."""
+    if len(S) > SMALL:
+        return np.linalg.eigh(S)
+    values, V, failed = dsyevd(S, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError("the eigenvalues of a matrix were not found")
+    return values, np.ascontiguousarray(V)
 
 
 def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +42,7 @@ def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     if 8 * k <= d and k > 0:
         values, V = scipy.linalg.eigh(S, subset_by_index=[d - k, d - 1], check_finite=False)
     else:
-        values, V = np.linalg.eigh(S)
+        values, V = eigh(S)
         values, V = values[d - k :], V[:, d - k :]
     return np.maximum(values[::-1], 0.0), canonical(V[:, ::-1].T)
 
