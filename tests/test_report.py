@@ -83,6 +83,26 @@ def test_the_code_on_the_page_gives_its_numbers():
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_a_level_that_only_odd_rows_have_is_no_column_of_the_others(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(200, 3))
+    frame = pd.DataFrame(x, columns=list("abc")).assign(kind=np.where(np.arange(200) == 3, "rare", "usual"))
+    frame.loc[3, ["a", "b", "c"]] = [40.0, -40.0, 40.0]
+    told = unmix.report(frame).to_dict()
+    assert told["odd"]["rows"] == [4]
+    assert told["groups"]["groups"] == 1
+
+
+def test_the_summary_is_no_surer_than_the_search():
+    data = datasets.load_breast_cancer(as_frame=True).data
+    groups = next(s for s in unmix.report(data).sections if s.key == "groups")
+    asked = [text for text in groups.said if text.startswith(("KMeans:", "GaussianMixture:"))]
+    assert len(asked) == 2
+    if not all("(sure)" in text for text in asked):
+        assert not groups.answer.startswith("The rows fall into") or "(sure)" in " ".join(asked)
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_and_one_cloud_have_no_groups(seed):
     rng = np.random.default_rng(seed)
     uniform = unmix.report(rng.uniform(size=(300, 4)))

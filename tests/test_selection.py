@@ -814,11 +814,17 @@ def test_a_page_escapes_what_it_shows():
     assert "<b>a</b>" not in page
 
 
-@pytest.mark.parametrize("search", ["select", "outliers"])
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda model, X: unmix.select(model, X, random_state=0),
+        lambda model, X: unmix.OutlierDetector(model, random_state=0).fit(X),
+    ],
+    ids=["select", "outliers"],
+)
 def test_ctrl_c_ends_a_search_and_not_one_of_its_fits_alone(search, monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 3))
-    passes = [0]
-    before = unmix.GaussianMixture.update
+    passes, before = [0], unmix.GaussianMixture.update
 
     def update(self, U, stats):
         passes[0] += 1
@@ -829,10 +835,7 @@ def test_ctrl_c_ends_a_search_and_not_one_of_its_fits_alone(search, monkeypatch)
     monkeypatch.setattr(unmix.GaussianMixture, "update", update)
     model = unmix.GaussianMixture(2, random_state=0)
     with pytest.raises(KeyboardInterrupt):
-        if search == "select":
-            unmix.select(model, X, random_state=0)
-        else:
-            unmix.OutlierDetector(model, random_state=0).fit(X)
+        search(model, X)
     passes[0] = 0
     with pytest.warns(UserWarning, match="interrupted"):
         assert model.fit(X).result_ == "stopped"

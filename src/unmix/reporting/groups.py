@@ -61,11 +61,13 @@ def groups(view: View) -> Section | None:
     asked = f"unmix.select({best.how}, random_state={view.seed})"
     code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
     curve, others = _curve(answer), [t.words for t in tried]
-    doubted = answer.sureness != "sure" and any(t.answer.k == 1 for t in tried)  # somebody sees no groups at all
+    doubted = answer.sureness == "open" and any(t.answer.k == 1 for t in tried)  # somebody sees no groups at all
     if answer.k is None or answer.k == 1 or doubted:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
         if doubted and (answer.k or 1) > 1:
-            told = f"There are no clear groups: the rows may be cut into {answer.k}, but one cloud explains them about as well."
+            told = (
+                f"There are no clear groups: the rows may be cut into {answer.k}, but one cloud is like them as well."
+            )
         facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
         return Section("groups", "Which groups there are", told, others, curve, code, facts)
     labels = np.asarray(answer.model.predict(best.every))

@@ -58,9 +58,10 @@ def holes(view: View) -> Section | None:
         f"{view.given}\nimputer = unmix.Imputer(random_state={view.seed}).fit(table)\n"
         "filled, sd = imputer.impute(table, return_std=True)\nprint(imputer.report())"
     )
+    reason = imputer.reason_.rstrip(".")
     said = [
-        f"{imputer.reason_[:1].upper()}{imputer.reason_[1:].rstrip('.')}. Guesses are right as far as cells are missing at random or by what other columns show; "
-        "where a cell is missing because of its own value, nobody can tell from the table."
+        f"{reason[:1].upper()}{reason[1:]}. Guesses are right as far as cells are missing at random or by what other "
+        "columns show; where a cell is missing because of its own value, nobody can tell from the table."
     ]
     facts = {"known": {row[0]: known for known, row in lines}, "chosen": imputer.chosen_}
     return Section("holes", "What the empty cells would hold", answer, said, shown, code, facts)

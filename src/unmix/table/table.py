@@ -261,9 +261,8 @@ class Table(Source):
         used = [use for use in self.recipe.uses if not use.levels]
         out = []
         if len(self.recipe.uses) > 1 and used:
-            out.append(
-                "columns count alike: numbers are divided by their standard deviations (--scale none, or scale='none', leaves them)"
-            )
+            told = "columns count alike: numbers are divided by their standard deviations"
+            out.append(f"{told} (--scale none, or scale='none', leaves them)")
         if many := [use for use in self.recipe.uses if use.levels]:
             shown = ", ".join(f"{use.name} ({len(use.levels)} levels)" for use in many[:SHOWN])
             out.append(f"categories: {shown}" + f" and {len(many) - SHOWN} more" * (len(many) > SHOWN))
