@@ -27,6 +27,7 @@ from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step, picture
 from unmix.model.contract import Contract
 from unmix.model.files import ModelFiles
+from unmix.model.found import found
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
@@ -370,9 +371,9 @@ class Model(
     # ---------------------------------------------------------------- scikit-learn's protocol
 
     def _html_repr(self) -> str:
-        """scikit-learn's picture of an estimator, and above it how the fit went."""
+        """scikit-learn's picture of an estimator, and above it how the fit went and what it found."""
         html: str = super()._html_repr()
-        return picture(self.trace_, self.result_) + html if hasattr(self, "trace_") else html
+        return picture(self.trace_, self.result_) + found(self) + html if hasattr(self, "_parts_") else html
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")
