@@ -307,6 +307,8 @@ def test_profiles_need_groups_that_differ(iris):
     X = iris[0]
     with pytest.raises(TypeError, match="found is a FoundComponents: give groups"):
         unmix.plot.profiles(unmix.explain(unmix.PCA(2).fit(X)))
+    with pytest.raises(ValueError, match="most=0: give a whole number of at least 1"):
+        unmix.plot.profiles(unmix.explain(unmix.KMeans(2, random_state=0).fit(X), X), most=0)
     with pytest.raises(ValueError, match="compares at least two groups"):
         unmix.plot.profiles(unmix.explain(unmix.KMeans(1).fit(X), X))
 

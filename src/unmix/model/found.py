@@ -1,4 +1,4 @@
-"""What a fitted model found, as HTML for notebooks: only what is known without looking at rows again."""
+"""How a fit went and what it found, as HTML for notebooks: only what is known without looking at rows again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unmix.engine.trace import picture
 from unmix.model.capabilities import Components, Groups
 
 SHOWN = 8  # components
@@ -17,12 +18,13 @@ CELLS = 1 << 22  # of loadings that are looked at
 LONG = 40  # characters of a name
 
 
-def found(model: Any) -> str:
-    """Sizes and weights of groups, shares and leading columns of components, a line each."""
+def shown(model: Any) -> str:
+    """How the fit went; then sizes and weights of groups, shares and leading columns of components, a line each."""
     lines = _groups(model) if isinstance(model, Groups) else []
     lines += _components(model) if isinstance(model, Components) else []
     told = "".join(f"<div>{line}</div>" for line in lines)
-    return f"<div style='font:12px sans-serif;margin:4px 0;overflow-wrap:anywhere'>{told}</div>" if lines else ""
+    style = "font:12px sans-serif;margin:4px 0;overflow-wrap:anywhere"
+    return picture(model.trace_, model.result_) + (f"<div style='{style}'>{told}</div>" if lines else "")
 
 
 def _groups(model: Any) -> list[str]:

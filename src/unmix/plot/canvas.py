@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,13 @@ def panels(ax: Any, shares: list[float], width: float, height: float) -> tuple[l
     if len(given) != n:
         raise ValueError(f"ax holds {len(given)} axes: give one, or {n}, one for each panel")
     return given, False
+
+
+def at_least(least: int, **given: Any) -> None:
+    """Refuse an argument that is no whole number of at least so much."""
+    for name, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+            raise ValueError(f"{name}={value!r}: give a whole number of at least {least}")
 
 
 def plain(name: Any, width: int = NAME) -> str:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from unmix.engine.sources import as_source
 from unmix.engine.sources.arrow import is_frame
 from unmix.explanation.words import percent
-from unmix.plot.canvas import FILL, SMALL, bare, panels, plain, titled
+from unmix.plot.canvas import FILL, SMALL, at_least, bare, panels, plain, titled
 from unmix.table import Table
 from unmix.table.table import read
 
@@ -63,8 +63,7 @@ def missing(X: Any, ax: Any = None, *, patterns: int = PATTERNS) -> Any:
     >>> left.get_title(loc="left")
     '15% of the cells are empty'
     """
-    if patterns < 1:
-        raise ValueError(f"patterns={patterns!r}: give how many to show, at least 1")
+    at_least(1, patterns=patterns)
     holes = count_holes(X)
     n, d = int(holes.rows.sum()), len(holes.names)
     if not n:

@@ -66,7 +66,7 @@ def cloud(ax: Any, z: np.ndarray, labels: Any, density: bool | None, own: bool) 
     drawn = [(contours if many else points)(ax, z[code == g], g) for g in shown]
     names = ["no label" if g < 0 else plain(groups.names[g]) for g in shown]
     legend(ax, drawn, names, own)
-    return "contours hold half and 90% of the rows of a group" if many else ""
+    return "contours hold half and 90% of a group" if many else ""
 
 
 def points(ax: Any, z: np.ndarray, g: int) -> Any:

@@ -12,12 +12,13 @@ from unmix.explanation.words import percent, plural
 from unmix.linear.pca import PCA
 from unmix.model.adapter import adapt
 from unmix.model.capabilities import Components, Reconstructs
-from unmix.plot.canvas import FILL, MARK, PALE, SMALL, bare, canvas, look, plain, titled
+from unmix.plot.canvas import FILL, MARK, NAME, PALE, SMALL, at_least, bare, canvas, look, plain, titled
 from unmix.plot.cloud import cloud, legend, named
 
 LABELLED = 12  # bars that have their share written above
 REACH = 0.75  # of the rows' extent, to which the longest arrow goes
 LETTER = 0.6  # width of a letter, of its height
+ROOM = 0.28  # of the width of a picture, for names on one side
 LINE = 0.055  # of the height of a picture that a name needs
 BINS = 40
 
@@ -58,14 +59,13 @@ def scree(model: Any, ax: Any = None, *, more_than_chance: int | None = None, mo
             f"scree: the components of {type(model).__name__} have no shares of the variance; fit PCA, "
             "ProbabilisticPCA, TruncatedSVD or FastICA"
         )
-    if not isinstance(most, Integral) or most < 1:
-        raise ValueError(f"most={most!r}: give how many components to show, at least 1")
+    at_least(1, most=most)
     shares = np.asarray(shares, dtype=np.float64)
     known = more_than_chance
     if known is None and model.get_params(deep=False)["n_components"] == "parallel":
         known = len(shares)
-    if known is not None and not (isinstance(known, Integral) and known >= 0):
-        raise ValueError(f"more_than_chance={known!r}: give a number of components, 0 or more")
+    if known is not None:
+        at_least(0, more_than_chance=known)
     k = min(len(shares), int(most))
     ax, _ = canvas(ax, min(4.0 + 0.2 * max(k - 6, 0), 8.0), 3.2)
     at = np.arange(1, k + 1)
@@ -136,6 +136,7 @@ def biplot(
         raise ValueError(f"biplot shows two components, but model has {k}: fit PCA with n_components=2 or more")
     if X is None and labels is not None:
         raise ValueError("labels without X: give the rows that they belong to")
+    at_least(0, most=most)
     two = chosen(axes, k)
     rows = np.zeros((0, 2))
     if X is None:
@@ -159,7 +160,7 @@ def biplot(
     ax.autoscale_view()
     for at in (ax.axhline, ax.axvline):
         at(0, color="0.85", lw=0.8, zorder=0)
-    beside(ax, ends[longest], [plain(names[j]) for j in longest])
+    beside(ax, ends[longest], [names[j] for j in longest])
     bare(ax)
     ax.set(xlabel=title(model, two[0]), ylabel=title(model, two[1]), xticks=[], yticks=[])
     left = len(names) - len(longest)
@@ -268,7 +269,9 @@ def beside(ax: Any, ends: np.ndarray, names: list[str]) -> None:
     from matplotlib.patheffects import withStroke
 
     low, high = ax.get_ylim()
-    wide = LETTER * SMALL * np.array([len(name) for name in names]) / 72 * ax.figure.dpi / ax.get_window_extent().width
+    letter = LETTER * SMALL / 72 * ax.figure.dpi / ax.get_window_extent().width  # share of the width
+    names = [plain(name, int(np.clip(ROOM / letter, 8, NAME))) for name in names]
+    wide = letter * np.array([len(name) for name in names])
     left, right = ax.get_xlim()
     for x, share in zip(ends[:, 0], np.minimum(wide + 0.03, 0.6), strict=True):
         if x >= 0:  # x + share · (right − left) is to be within

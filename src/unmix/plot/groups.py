@@ -8,7 +8,7 @@ import numpy as np
 
 from unmix.explanation.groups import FoundGroups
 from unmix.explanation.words import percent
-from unmix.plot.canvas import COLOURS, SMALL, bare, canvas, plain, pyplot, titled
+from unmix.plot.canvas import COLOURS, SMALL, at_least, bare, canvas, plain, pyplot, titled
 from unmix.validate.silhouette import silhouette
 
 HEAT = 12  # columns of the picture of what sets groups apart, as in the report
@@ -46,6 +46,7 @@ def profiles(found: FoundGroups, ax: Any = None, *, most: int = HEAT) -> Any:
     """
     if not isinstance(found, FoundGroups):
         raise TypeError(f"found is a {type(found).__name__}: give groups, as unmix.explain(model, X) of a clustering")
+    at_least(1, most=most)
     names = [unit.name for unit in found.units[:most]]
     effect = np.full((len(names), len(found.groups)), np.nan)
     level = [[""] * len(found.groups) for _ in names]
