@@ -501,7 +501,9 @@ def test_the_html_of_a_model_says_what_it_found(name):
     page = model._repr_html_()
     assert len(page) > len(before) / 2
     if isinstance(model, Groups):
-        sizes = ", ".join(f"{n:,}" for n in np.bincount(model.labels_, minlength=len(vars(model).get("weights_", []))))
+        k = model.get_params().get("n_clusters") or model.get_params()["n_components"]
+        sizes = ", ".join(f"{n:,}" for n in np.bincount(model.labels_, minlength=k))
+        assert f"{k} groups" in page
         assert f"of {sizes} rows" in page
     if isinstance(model, Components):
         assert "component 1" in page

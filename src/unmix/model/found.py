@@ -31,11 +31,10 @@ def _groups(model: Any) -> list[str]:
     """How many rows each group has, and what it weighs in a mixture."""
     labels, weights = model.kept_labels, vars(model).get("weights_")
     weights = [] if weights is None else [f"{w:.3g}" for w in weights]
-    sizes = [] if labels is None else np.bincount(np.maximum(labels, -1) + 1, minlength=len(weights) + 1)[1:].tolist()
-    k = max(len(sizes), len(weights))
+    k = max(len(model.get_feature_names_out()), len(weights))
+    sizes = [] if labels is None else np.bincount(labels[labels >= 0], minlength=k).tolist()
     told = f" of {_listed([f'{n:,}' for n in sizes])} rows" if sizes else ""
-    out = [f"{k} group{'s' * (k != 1)}{told}"] if k else []
-    return out + ([f"weights {_listed(weights)}"] if weights else [])
+    return [f"{k} group{'s' * (k != 1)}{told}"] + ([f"weights {_listed(weights)}"] if weights else [])
 
 
 def _components(model: Any) -> list[str]:

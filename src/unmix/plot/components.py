@@ -16,6 +16,7 @@ from unmix.plot.canvas import FILL, MARK, NAME, PALE, SMALL, at_least, bare, can
 from unmix.plot.cloud import cloud, legend, named
 
 LABELLED = 12  # bars that have their share written above
+TICKED = 20  # bars that have their number below
 REACH = 0.75  # of the rows' extent, to which the longest arrow goes
 LETTER = 0.6  # width of a letter, of its height
 ROOM = 0.28  # of the width of a picture, for names on one side
@@ -62,7 +63,7 @@ def scree(model: Any, ax: Any = None, *, more_than_chance: int | None = None, mo
     at_least(1, most=most)
     shares = np.asarray(shares, dtype=np.float64)
     known = more_than_chance
-    if known is None and model.get_params(deep=False)["n_components"] == "parallel":
+    if known is None and model.get_params(deep=False).get("n_components") == "parallel":
         known = len(shares)
     if known is not None:
         at_least(0, more_than_chance=known)
@@ -77,7 +78,8 @@ def scree(model: Any, ax: Any = None, *, more_than_chance: int | None = None, mo
     ax.set_ylim(bottom=0)
     ax.set_ylabel("share of the variance")
     ax.set_xlabel("component" + ("" if known is None else "   (filled: more than chance)"))
-    ax.set_xticks(at if k <= LABELLED + 8 else ax.get_xticks())
+    if k <= TICKED:
+        ax.set_xticks(at)
     ax.set_xlim(0.3, max(k, 1) + 0.7)
     bare(ax, "left", "bottom")
     told = len(shares) if known is None else min(int(known), len(shares))

@@ -117,4 +117,5 @@ def _stage(ax: Any, stage: Ended, gap: bool, first: bool) -> None:
         ax.plot(step[bad], np.minimum(value[bad], top), "x", color=MARK, ms=5, mew=1.3, label="rejected", clip_on=False)
         ax.legend(frameon=False, fontsize=SMALL, loc="upper right")
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.ticklabel_format(axis="y", useOffset=False) if not gap else None
+    if not gap:
+        ax.ticklabel_format(axis="y", useOffset=False)
