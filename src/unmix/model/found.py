@@ -31,8 +31,12 @@ def _groups(model: Any) -> list[str]:
     """How many rows each group has, and what it weighs in a mixture."""
     labels, weights = model.kept_labels, vars(model).get("weights_")
     weights = [] if weights is None else [f"{w:.3g}" for w in weights]
-    k = max(len(model.get_feature_names_out()), len(weights))
+    try:
+        k = len(model.get_feature_names_out())
+    except AttributeError:  # a model of one's own, whose z are not its groups
+        k = len(weights)
     sizes = [] if labels is None else np.bincount(labels[labels >= 0], minlength=k).tolist()
+    k = max(k, len(sizes))
     told = f" of {_listed([f'{n:,}' for n in sizes])} rows" if sizes else ""
     return [f"{k} group{'s' * (k != 1)}{told}"] + ([f"weights {_listed(weights)}"] if weights else [])
 
