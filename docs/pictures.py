@@ -381,7 +381,45 @@ def linear(ns):
     return fig
 
 
+# ---------------------------------------------------------------- Pictures in a notebook
+
+
+def plot_components(ns):
+    plot, pca, table, group = unmix.plot, ns["pca"], ns["table"], ns["model"].labels_ + 1
+    fig, (a, b, c) = figure(13.4, 3.9, 1, 3, width_ratios=[1, 1.35, 1.2])
+    plot.scree(pca, a, more_than_chance=ns["k"])
+    plot.biplot(pca, table, labels=group, ax=b)
+    plot.scores(pca, table, labels=group, ax=c)
+    return fig
+
+
+def plot_density(ns):
+    fig, (a, b) = figure(9.6, 3.6, 1, 2, width_ratios=[1.15, 1])
+    unmix.plot.scores(ns["wide"], ns["rows"], ax=a)
+    unmix.plot.scores(ns["wide"], ns["rows"], labels=ns["kind"], ax=b)
+    return fig
+
+
+def plot_groups(ns):
+    fig, (a, b) = figure(10.6, 4.6, 1, 2)
+    unmix.plot.profiles(ns["found"], a)
+    unmix.plot.silhouettes(ns["table"], ns["model"].labels_ + 1, b)
+    return fig
+
+
+def plot_fits(ns):
+    fig, (a, b) = figure(10, 3.4, 1, 2)
+    unmix.plot.choice(ns["answer"], a)
+    unmix.plot.trace(ns["mixture"], b)
+    return fig
+
+
+def plot_missing(ns):
+    return unmix.plot.missing(ns["frame"])[0].figure
+
+
 PAGES = {
+    "plot": (plot_components, plot_density, plot_groups, plot_fits, plot_missing),
     "how_many": (seven, noise, nested),
     "how_sure": (silhouette, stability),
     "outliers": (outliers,),

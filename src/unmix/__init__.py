@@ -87,6 +87,7 @@ __all__ = [
     "get_config",
     "load",
     "models",
+    "plot",
     "pool",
     "report",
     "select",
@@ -95,6 +96,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from unmix import plot
     from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
     from unmix.cluster.kmedoids import KMedoids
@@ -147,6 +149,8 @@ def models() -> dict[str, type[Model]]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":  # a room of its own, with functions that are called by its name
+        return importlib.import_module("unmix.plot")
     module = _MODELS.get(name) or _OTHERS.get(name)
     if module is None:
         raise AttributeError(f"module 'unmix' has no attribute {name!r}")

@@ -24,9 +24,10 @@ from unmix.engine.learn import Learnt
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
-from unmix.engine.trace import Ended, Fit, Step, picture
+from unmix.engine.trace import Ended, Fit, Step
 from unmix.model.contract import Contract
 from unmix.model.files import ModelFiles
+from unmix.model.found import shown
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
@@ -370,9 +371,8 @@ class Model(
     # ---------------------------------------------------------------- scikit-learn's protocol
 
     def _html_repr(self) -> str:
-        """scikit-learn's picture of an estimator, and above it how the fit went."""
-        html: str = super()._html_repr()
-        return picture(self.trace_, self.result_) + html if hasattr(self, "trace_") else html
+        """scikit-learn's picture of an estimator, and above it how the fit went and what it found."""
+        return (shown(self) if hasattr(self, "_parts_") else "") + super()._html_repr()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")

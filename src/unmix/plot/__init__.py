@@ -1,0 +1,12 @@
+"""Pictures for notebooks, drawn by Matplotlib: what a fit found, how it went, how sure it is, and what is missing.
+
+Each function takes `ax`, axes of your own to draw into, and returns the axes. Matplotlib is imported when a picture is
+drawn, not before; `pip install 'unmix[plot]'` brings it. Names of columns and labels are shown as they are.
+"""
+
+from unmix.plot.cells import missing
+from unmix.plot.components import biplot, scores, scree
+from unmix.plot.fits import choice, trace
+from unmix.plot.groups import profiles, silhouettes
+
+__all__ = ["biplot", "choice", "missing", "profiles", "scores", "scree", "silhouettes", "trace"]
