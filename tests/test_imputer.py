@@ -508,6 +508,18 @@ def test_nothing_missing_nothing_changed():
     assert np.abs(imputer.transform(new)[:, 2] - X[:3, 2]).max() < 0.5
 
 
+@pytest.mark.parametrize("fitted_to_holes", [True, False])
+def test_draws_of_a_table_without_empty_cells_are_that_table(fitted_to_holes):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    H = holed(X, 0.2)[0] if fitted_to_holes else X
+    draws = unmix.Imputer(random_state=0).fit(H).impute(X, n_draws=2)
+    np.testing.assert_array_equal(draws, np.stack([X, X]))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    fitted = unmix.Imputer(random_state=0).fit(pd.DataFrame(H, columns=list("abc")))
+    for draw in fitted.impute(frame, n_draws=2):
+        pd.testing.assert_frame_equal(draw, frame)
+
+
 def test_wrong_input_is_told():
     X = np.random.default_rng(0).normal(size=(30, 3))
     imputer = unmix.Imputer(random_state=0).fit(X)

@@ -301,6 +301,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
         """Fillings, one after the other."""
         y, rows = self._hollow(given)
+        if not len(rows):
+            yield from [np.full(given.x.shape, np.nan)] * n_draws
+            return
         columns, law, bent = self._columns_, self._law_, bool(self._density_) and DENSITIES[self._density_].bent
         if self._about_ or not self._density_:
             mean, deviation = self._guess(y, unshrunk(self.weights_, self.candidates_))
