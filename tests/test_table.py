@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import unmix
 from unmix.io.pack import PackError
-from unmix.table import Table, TableEncoder, TableError, kinds
+from unmix.table import Table, TableEncoder, TableError
 
 N = 240
 
@@ -440,7 +440,7 @@ def test_one_cell_of_any_size_breaks_no_table():
 
 def test_what_is_seen_in_pieces_of_unlike_size_is_what_is_seen_at_once(monkeypatch):
     x = np.concatenate([np.zeros(5), np.full(5, 1e-320), np.linspace(1, 2, 5), np.linspace(-3, 5, 5) * 1e200])
-    monkeypatch.setattr(kinds, "PIECE_ROWS", 5)
+    monkeypatch.setattr("unmix.table.kinds.PIECE_ROWS", 5)
     for part in (x[:10] * 1e20, x[:15], x, x[::-1]):
         (column,) = unmix.Table({"x": part}, kinds={"x": "number"}).columns
         size = np.abs(part).max()
