@@ -180,7 +180,7 @@ def durations(X: Any, names: list[str]) -> list[str]:
         import polars
 
         return [name for name, t in X.lazy().collect_schema().items() if t == polars.Duration]
-    held = [getattr(t, "kind", "") == "m" for t in X.dtypes] if home == "pandas" else []
+    held = [t.kind == "m" for t in X.dtypes] if home == "pandas" else []
     return [name for name, long in zip(names[len(names) - len(held) :], held, strict=True) if long]
 
 
@@ -194,7 +194,7 @@ def put_into(column: Any, rows: np.ndarray, cells: Any) -> Any:
     import pyarrow as pa
 
     values = cells.to_pylist()
-    if hasattr(column, "cat"):
+    if column.dtype.name == "category":
         levels = column.cat.categories
         try:
             values = cells.cast(pa.array(levels, from_pandas=True).type).to_pylist()
