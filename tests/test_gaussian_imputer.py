@@ -411,3 +411,13 @@ def test_factor_of_a_singular_covariance():
     assert np.isfinite(P).all()
     assert (np.diag(P) > 0).all()
     np.testing.assert_allclose(P, np.triu(P))
+
+
+def test_no_rows_are_completed_as_none():
+    x, observed, rng = np.zeros((0, 3)), np.ones((0, 3), bool), np.random.default_rng(0)
+    mixture = np.full(2, 0.5), np.zeros((2, 3)), np.stack([np.eye(3)] * 2)
+    assert [a.shape for a in gaussian.conditional(x, observed, *mixture)] == [(0, 3), (0, 3)]
+    assert gaussian.drawn(x, observed, *mixture, rng=rng).shape == (0, 3)
+    found = gaussian.complete(x, observed, np.zeros(3), np.eye(3), w=np.zeros(0), variances=True)
+    assert found.rows.shape == found.variances.shape == (0, 3)
+    np.testing.assert_array_equal(found.spread, np.zeros((3, 3)))

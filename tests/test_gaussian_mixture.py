@@ -506,6 +506,42 @@ def test_hostile_data_are_reported(name, reg):
         GaussianMixture(K, reg_covar=reg, random_state=0).fit(X)
 
 
+def levels(gap, rng):
+    """Two groups of rows in two columns, and three levels that both have, as in a table: columns that sum to zero."""
+    x = rng.normal(size=(300, 2)) + gap * (np.arange(300) % 2)[:, None]
+    code = np.eye(3)[rng.integers(3, size=300)]
+    return np.hstack([x, (code - code.mean(axis=0)) / np.sqrt(1 - (code.mean(axis=0) ** 2).sum())])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_follow_from_each_other_are_no_collapse(kind, dtype):
+    X = levels(6.0, np.random.default_rng(0)).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        GaussianMixture(2, covariance_type=kind, means_init=X[:2], random_state=0).fit(X)
+        GaussianMixture(2, covariance_type=kind, means_init=X[:2], random_state=0).fit(X * [1, 1e3, 1, 1, 1])
+
+
+@pytest.mark.parametrize("kind", ["full", "tied"])
+def test_a_collapse_beside_columns_that_follow_from_each_other_is_reported(kind):
+    X = levels(6.0, np.random.default_rng(0))
+    if kind == "full":
+        X[:40] = X[0] + [40.0, -40.0, 0.0, 0.0, 0.0]  # equal rows
+    else:
+        X[:, 0] = np.where(X[:, 0] > 3.0, 6.0, 0.0)  # a column that does not vary within components
+    with pytest.warns(ConvergenceWarning, match=r"components \[.*\] have no width"):
+        GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("what", ["small numbers", "few rows"])
+def test_columns_beside_which_the_ridge_is_large_and_few_rows_are_reported(what):
+    rng = np.random.default_rng(0)
+    X = 1e-5 * levels(6.0, rng) if what == "small numbers" else rng.normal(size=(8, 20))
+    with pytest.warns(ConvergenceWarning, match=r"components \[0\] have no width"):
+        GaussianMixture(1, random_state=0).fit(X)
+
+
 def test_one_far_point_is_reported_and_does_not_hide_the_others():
     X, _ = mixture(gap=6.0)
     with pytest.warns(ConvergenceWarning, match=r"components \[\d\] have no width"):

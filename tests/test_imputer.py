@@ -293,7 +293,10 @@ def test_deviations_and_draws_of_a_frame(frame, of_frame):
     H = frame[1]
     out, std = of_frame.impute(H, return_std=True)
     assert isinstance(std, pd.DataFrame)
-    assert (std.to_numpy()[H.notna().to_numpy()] == 0).all()
+    names = ["id", "since", "remark", "nothing"]  # no part of it: they tell whose row it is
+    pd.testing.assert_frame_equal(std[names], H[names])
+    used = H.columns.difference(names)
+    assert (std[used].to_numpy()[H[used].notna().to_numpy()] == 0).all()
     assert (std["height"][H["height"].isna()] > 0).all()
     assert std["town"].max() <= 0.5
     assert std["nothing"].isna().all()
@@ -348,12 +351,52 @@ def test_polars_and_arrow_come_back_as_they_came(frame):
     assert out.schema == p.schema
     assert out["town"].null_count() == out["height"].null_count() == out["age"].null_count() == 0
     assert out["since"].null_count() == p["since"].null_count()
-    assert isinstance(imputer.impute(p, return_std=True)[1], pl.DataFrame)
+    std = imputer.impute(p, return_std=True)[1]
+    assert isinstance(std, pl.DataFrame)
+    assert std.columns == p.columns
+    assert std[["id", "since", "remark"]].equals(p[["id", "since", "remark"]])
+    assert (std["height"].is_nan() | (std["height"] >= 0)).all()
     table = p.to_arrow()
+    spread = imputer.impute(table, return_std=True)[1]
+    assert spread.column("id").to_pylist() == p["id"].to_list()
+    assert spread.column("height").to_pylist() == std["height"].to_list()
     back = imputer.transform(table)
     assert isinstance(back, pa.Table)
     assert back.column("town").null_count == 0
     assert back.column("height").to_pylist() == out["height"].to_list()
+
+
+@pytest.mark.parametrize("levels", [[0, 1, 2], [0.5, 1.5, 2.0], [True, False], ["a", 1], ["x", "y"]], ids=str)
+def test_levels_of_any_type_come_back(levels):
+    rng = np.random.default_rng(0)
+    a = np.array(levels, dtype=object)[np.arange(150) % len(levels)]
+    a[rng.random(150) < 0.2] = None
+    frame = pd.DataFrame({"a": pd.Categorical(a, categories=levels), "x": rng.normal(size=150)})
+    imputer = unmix.Imputer(random_state=0).fit(frame)
+    for out in (imputer.transform(frame), *imputer.impute(frame, n_draws=2)):
+        assert out["a"].dtype == frame["a"].dtype
+        assert out["a"].notna().all()
+        pd.testing.assert_series_equal(out["a"][frame["a"].notna()], frame["a"].dropna())
+    fewer = frame[frame["a"].isna() | (frame["a"] == levels[0])].copy()
+    fewer["a"] = fewer["a"].cat.remove_unused_categories()
+    assert imputer.transform(fewer)["a"].isin(levels).all()
+
+
+@pytest.mark.parametrize("home", ["pandas", "polars"])
+def test_durations_are_left_alone(home):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"t": pd.to_timedelta(np.arange(150) * 3.0, unit="s"), "x": rng.normal(size=150)})
+    frame["y"] = frame["x"] + rng.normal(size=150)
+    frame.loc[::4, "y"] = np.nan
+    frame.loc[::5, "t"] = pd.NaT
+    given = frame if home == "pandas" else pl.from_pandas(frame)
+    imputer = unmix.Imputer(random_state=0).fit(given)
+    assert any("'t' (durations)" in note for note in imputer.notes_)
+    out = imputer.transform(given)
+    assert out["t"].equals(given["t"])
+    assert np.isfinite(np.asarray(out["y"])).all()
+    assert imputer.impute(given, return_std=True)[1]["t"].equals(given["t"])
 
 
 def test_unseen_levels_stay_and_are_told(frame, of_frame):
@@ -506,6 +549,18 @@ def test_nothing_missing_nothing_changed():
     new = X[:3].copy()
     new[:, 2] = np.nan
     assert np.abs(imputer.transform(new)[:, 2] - X[:3, 2]).max() < 0.5
+
+
+@pytest.mark.parametrize("fitted_to_holes", [True, False])
+def test_draws_of_a_table_without_empty_cells_are_that_table(fitted_to_holes):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    H = holed(X, 0.2)[0] if fitted_to_holes else X
+    draws = unmix.Imputer(random_state=0).fit(H).impute(X, n_draws=2)
+    np.testing.assert_array_equal(draws, np.stack([X, X]))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    fitted = unmix.Imputer(random_state=0).fit(pd.DataFrame(H, columns=list("abc")))
+    for draw in fitted.impute(frame, n_draws=2):
+        pd.testing.assert_frame_equal(draw, frame)
 
 
 def test_wrong_input_is_told():

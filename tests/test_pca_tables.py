@@ -150,6 +150,23 @@ def test_constant_columns_and_rows_at_the_mean_are_no_trouble():
     np.testing.assert_allclose(found.columns.cos2[[0, 2]].sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [3.0, 0.1, 1e5 / 3, 0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_constant_column_is_told_by_no_component(value, dtype, weighted):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(60, 4)) + 5).astype(dtype)
+    X[:, 0], X[::3, 1] = value, 0.0
+    w = rng.uniform(0.5, 2.0, 60) if weighted else None
+    for given in (X, sp.csr_array(X)):
+        found = PCA(2).fit(given, sample_weight=w).tables(given, sample_weight=w).columns
+        np.testing.assert_array_equal(found.cos2[0], 0.0)
+        np.testing.assert_array_equal(found.correlations[0], 0.0)
+        assert (found.cos2[1:].max(axis=1) > 0.01).all()
+    dense = PCA(2).fit(X, sample_weight=w).tables(X, sample_weight=w).columns
+    np.testing.assert_allclose(found.cos2, dense.cos2, atol=1e-3 if dtype == np.float32 else 1e-9)
+
+
 def test_wrong_shapes_are_refused():
     X = wine()
     pca = PCA(2).fit(X)

@@ -95,6 +95,15 @@ def test_the_objective_of_a_closed_form_is_minus_the_log_likelihood():
     np.testing.assert_allclose(-fit.objective, model.score(wide), rtol=1e-10)
 
 
+@pytest.mark.parametrize("shape", [(14, 23), (30, 5)])
+@pytest.mark.parametrize("of", [np.asarray, sp.csr_array])
+def test_no_component_is_noise_of_one_variance(shape, of):
+    X = np.random.default_rng(0).normal(size=shape)
+    model = ProbabilisticPCA(0).fit(of(X))
+    assert model.components_.shape == (0, shape[1])
+    np.testing.assert_allclose(model.noise_variance_, X.var(axis=0).mean())
+
+
 def test_more_columns_than_rows():
     _, _, X = planted(40, 200)
     model = ProbabilisticPCA(3).fit(X)

@@ -409,3 +409,40 @@ def test_some_rows_are_a_table_of_their_own():
     assert some.raw.slice(0, 3, ["x"]).column(0).to_pylist() == [2.0, 3.0, 7.0]
     model = unmix.KMeans(2, random_state=0).fit(mine)
     assert len(model.predict(table)) == 40  # read by the recipe of the other rows
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e-200, 1e200, 1e300, 1.7e308])
+def test_columns_of_any_size_count_alike(size):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, 80) * size, "b": rng.normal(size=80)})
+    frame["w"] = rng.uniform(0.5, 1, 80) * size
+    table = unmix.Table(frame, weights="w")
+    x = table.read(0, 80)
+    np.testing.assert_allclose(x.mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(x.std(axis=0), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(table.recipe.decode(x)["a"], frame["a"], rtol=1e-9, atol=1e-9 * size)
+    assert table.columns[0].kind in ("number", "integer")
+
+
+def test_one_cell_of_any_size_breaks_no_table():
+    frame = pd.DataFrame({"a": np.linspace(0.5, 3.0, 90) ** 2, "b": np.cos(np.arange(90.0))})
+    for cells in ([1e200], [1.7e308, -1.7e308]):
+        far = frame.copy()
+        far.loc[: len(cells) - 1, "a"] = cells
+        x = unmix.Table(far).read(0, 90)
+        assert np.isfinite(x).all()
+        np.testing.assert_allclose(x.std(axis=0), 1.0)
+        holes = far.copy()
+        holes.loc[5:20, "b"] = np.nan
+        filled = unmix.Imputer(random_state=0).fit(holes).transform(holes)
+        assert np.isfinite(filled.to_numpy()).all()
+
+
+def test_what_is_seen_in_pieces_of_unlike_size_is_what_is_seen_at_once(monkeypatch):
+    x = np.concatenate([np.zeros(5), np.full(5, 1e-320), np.linspace(1, 2, 5), np.linspace(-3, 5, 5) * 1e200])
+    monkeypatch.setattr("unmix.table.kinds.PIECE_ROWS", 5)
+    for part in (x[:10] * 1e20, x[:15], x, x[::-1]):
+        (column,) = unmix.Table({"x": part}, kinds={"x": "number"}).columns
+        size = np.abs(part).max()
+        np.testing.assert_allclose(column.seen.mean, (part / size).mean() * size, rtol=1e-12)
+        np.testing.assert_allclose(column.seen.deviation, (part / size).std() * size, rtol=1e-12)

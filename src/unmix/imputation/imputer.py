@@ -45,7 +45,7 @@ from unmix.imputation.law import Law, fit_law, nothing
 from unmix.imputation.report import Report, how_well
 from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
-from unmix.imputation.tables import Grid, Sheet, is_table
+from unmix.imputation.tables import Grid, Sheet, durations, is_table
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files
@@ -225,7 +225,7 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
         X : as from `transform`
             With `n_draws` a list of them, of an array an array of shape (n_draws, n, d).
         std : the same with numbers
-            With `return_std`: 0 where a cell was observed.
+            With `return_std`: 0 where a cell was observed; columns of a table that are not imputed are as they were.
         """
         given = self._open(X)
         if n_draws is None:
@@ -301,6 +301,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
     def _draws(self, given: Grid | Sheet, n_draws: int, seed: int, tell: Any) -> Any:
         """Fillings, one after the other."""
         y, rows = self._hollow(given)
+        if not len(rows):
+            yield from [np.full(given.x.shape, np.nan)] * n_draws
+            return
         columns, law, bent = self._columns_, self._law_, bool(self._density_) and DENSITIES[self._density_].bent
         if self._about_ or not self._density_:
             mean, deviation = self._guess(y, unshrunk(self.weights_, self.candidates_))
@@ -373,6 +376,9 @@ class Imputer(Files, TransformerMixin, BaseEstimator):
                 self._note(self.notes_[-1])
             return grid
         table = X if isinstance(X, Table) else Table(X)
+        if long := durations(X, table.raw.names):  # numbers to a model, but a frame wants durations back
+            table = Table(X, drop=long)
+            table.notes.append(f"left out: {', '.join(map(repr, long))} (durations)")
         known = table.suited("standardised")
         self._recipe_, self.n_features_in_ = known.recipe, len(table.columns)
         self._alive_, self.names_ = np.ones(len(table.columns), bool), list(known.recipe.columns)

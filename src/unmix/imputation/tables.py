@@ -108,33 +108,42 @@ class Sheet:
         return self._with(put)
 
     def deviations(self, values: np.ndarray) -> Any:
-        """A table of standard deviations: 0 where a cell was observed, NaN where it is left empty.
+        """The table with standard deviations in place of cells: 0 where a cell was observed.
 
-        Of a category, and of yes and no, that of its level's being right or wrong, √(p (1 − p)).
+        Of a category, and of yes and no, that of its level's being right or wrong, √(p (1 − p)). Columns that are no
+        part of the imputation, such as names of the rows, dates and text, are as they were: they tell whose row it is.
         """
-        import pyarrow as pa
-
-        out = {name: np.where(self.empty(name), np.nan, 0.0) for name in self.raw.names}
-        at = 0
+        out, at = {}, 0
         for use in self.recipe.uses:
             own = values[:, at : at + use.width] * (1.0 if use.levels or use.kind == "boolean" else use.scale)
-            out[use.name] = np.where(np.isnan(out[use.name]), own[:, 0], 0.0)
+            out[use.name] = np.where(self.empty(use.name), own[:, 0], 0.0)
             at += use.width
-        for name in self.constants:
-            if name in out:
-                out[name] = np.zeros(self.raw.n)
-        home, columns = kind(self.native), np.column_stack(list(out.values()))
-        if home == "pandas":
-            own = columns[:, columns.shape[1] - self.native.shape[1] :]
-            return type(self.native)(own, index=self.native.index, columns=self.native.columns)
-        table = pa.table({name: pa.array(column) for name, column in out.items()})
-        return framed(table) if home == "polars" else table
+        out |= {name: np.zeros(self.raw.n) for name in self.constants if name in self.raw.names}
+        return self._replaced(out)
 
     def _column(self, name: str) -> Any:
         import pyarrow as pa
 
         column = self.raw.slice(0, self.raw.n, [name]).column(0)
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def _replaced(self, columns: dict[str, np.ndarray]) -> Any:
+        """The table as what it came as, with columns of numbers in place of some of its own."""
+        import pyarrow as pa
+
+        home = kind(self.native)
+        if home == "pandas":
+            out, first = self.native.copy(), len(self.raw.names) - self.native.shape[1]
+            for name, column in columns.items():
+                if (j := self.raw.names.index(name) - first) >= 0:
+                    out.isetitem(j, column)
+            return out
+        if home == "polars":
+            return collected(self.native).with_columns([framed(pa.array(x)).alias(name) for name, x in columns.items()])
+        table = self.raw.slice(0, self.raw.n)
+        for name, column in columns.items():
+            table = table.set_column(table.column_names.index(name), name, pa.array(column))
+        return table
 
     def _with(self, put: dict[str, tuple[np.ndarray, Any]]) -> Any:
         """The table as what it came as, with cells put in."""
@@ -144,14 +153,11 @@ class Sheet:
             for name, (rows, cells) in put.items():
                 j = self.raw.names.index(name) - first
                 if j >= 0:
-                    column = out.iloc[:, j].copy()
-                    column.iloc[rows] = cells.to_pylist()
-                    out.isetitem(j, column)
+                    out.isetitem(j, put_into(out.iloc[:, j].copy(), rows, cells))
             return out
         columns = {name: placed(self._column(name), *cells) for name, cells in put.items()}
         if home == "polars":
-            lazy = type(self.native).__name__ == "LazyFrame"
-            frame = self.native.collect() if lazy else self.native
+            frame = collected(self.native)
             new = [framed(column).alias(name).cast(frame.schema[name]) for name, column in columns.items()]
             return frame.with_columns(new)
         table = self.raw.slice(0, self.raw.n)
@@ -165,6 +171,38 @@ def kind(X: Any) -> str:
     """Whose frame it is."""
     home = type(X).__module__.partition(".")[0]
     return home if home in ("pandas", "polars") else "arrow"
+
+
+def durations(X: Any, names: list[str]) -> list[str]:
+    """Columns of a frame that hold durations, by their names in a table, whose last ones are those of the frame."""
+    home = kind(X)
+    if home == "polars":
+        import polars
+
+        return [name for name, t in X.lazy().collect_schema().items() if t == polars.Duration]
+    held = [t.kind == "m" for t in X.dtypes] if home == "pandas" else []
+    return [name for name, long in zip(names[len(names) - len(held) :], held, strict=True) if long]
+
+
+def collected(frame: Any) -> Any:
+    """A frame of polars that is not lazy."""
+    return frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+
+
+def put_into(column: Any, rows: np.ndarray, cells: Any) -> Any:
+    """A column of pandas with cells put into rows; those of a category come as text, and levels may be numbers."""
+    import pyarrow as pa
+
+    values = cells.to_pylist()
+    if column.dtype.name == "category":
+        levels = column.cat.categories
+        try:
+            values = cells.cast(pa.array(levels, from_pandas=True).type).to_pylist()
+        except pa.ArrowException:  # levels of several types
+            values = [{str(level): level for level in levels}.get(v, v) for v in values]
+        column = column.cat.add_categories([level for level in dict.fromkeys(values) if level not in levels])
+    column.iloc[rows] = values
+    return column
 
 
 def framed(data: Any) -> Any:

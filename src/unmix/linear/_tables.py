@@ -126,7 +126,7 @@ def tables(pca: Any, X: Any, w: np.ndarray | None, bessel: float, more_rows: Any
     found = sums(pca.stream("centred", X), pca, w)
     loadings = np.asarray(pca.loadings(), dtype=np.float64).T
     variances = np.maximum(found.columns * bessel, (loadings**2).sum(axis=1))
-    correlations = ratio(loadings, np.sqrt(variances)[:, None])
+    correlations = ratio(loadings, np.where(constant(found, pca.mean_), 0.0, np.sqrt(variances))[:, None])
     names = pca.column_names or [f"x{j}" for j in range(len(loadings))]
     own = np.asarray(pca.components_, dtype=np.float64).T ** 2
     extra_rows = None if more_rows is None else rows(sums(pca.stream("centred", more_rows), pca, None), heads)
@@ -164,13 +164,22 @@ def sums(blocks: Iterable[Any], pca: Any, w: np.ndarray | None) -> Sums:
             x2 = x.multiply(x)
             z.append(x @ V.T - V @ mean)
             squares.append(np.asarray(x2.sum(axis=1)).ravel() - 2.0 * (x @ mean) + mean @ mean)
-            total += weight @ x2 - 2.0 * mean * (weight @ x) + mean**2 * weight.sum()
+            own, each = np.repeat(weight, np.diff(x.indptr)), x.data - mean[x.indices]
+            total += np.bincount(x.indices, own * each**2, len(mean))  # squares less squares would be rounding
+            held = np.bincount(x.indices, own, len(mean))
+            total += mean**2 * np.where(x.count_nonzero(axis=0) < x.shape[0], weight.sum() - held, 0.0)
         else:
             z.append(x @ V.T)
             squares.append(np.einsum("ij,ij->i", x, x))
             total += weight @ (x * x)
     every = np.ones(at) if w is None else w
     return Sums(np.concatenate(z), np.concatenate(squares), every, total / every.sum())
+
+
+def constant(found: Sums, mean: np.ndarray) -> np.ndarray:
+    """Columns that vary no more than rounding of their mean makes them."""
+    rounding = np.finfo(mean.dtype).eps + np.sqrt(len(found.z)) * np.finfo(np.float64).eps
+    return np.asarray(np.sqrt(found.columns) <= 2.0 * rounding * np.abs(mean))
 
 
 def rows(found: Sums, heads: list[str]) -> Points:

@@ -185,7 +185,8 @@ def complete(
         weight = np.ones(n) if w is None else w
         observed, (order, first) = np.ascontiguousarray(observed), together(observed)
         given = weight, precision, root.T @ root, log_det, r @ precision, NOTHING if noise is None else noise
-        fill(observed, order, first, *given, r, var, half, spread)
+        if n:  # without rows `first` still names one pattern, and the kernel would look for its first row
+            fill(observed, order, first, *given, r, var, half, spread)
     y = r @ P
     log_p = log_det - half - 0.5 * (np.einsum("ij,ij->i", y, y) + count * LOG_2PI)
     return Completed(r, np.where(count > 0, log_p, 0.0), var, spread)

@@ -208,8 +208,10 @@ def count(
     """
     available = min(len(values), int(np.ceil(n)))
     if precision is not None:
-        vary = int(np.count_nonzero(values > len(var) * precision * values[0]))
-        available = min(available, len(var) - 1, max(vary - 1, 0) if wanted is None else available)
+        available = min(available, len(var) - 1)
+        if wanted is None:
+            vary = int(np.count_nonzero(values > len(var) * precision * values[0]))
+            available = min(available, max(vary - 1, 0))
     if wanted is None or isinstance(wanted, Integral):
         return available if wanted is None else min(int(wanted), available)
     if wanted == "mle":

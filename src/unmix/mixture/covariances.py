@@ -150,6 +150,39 @@ def covariances_of_factors(kind: str, factors: np.ndarray) -> np.ndarray:
     return np.asarray((inverse.transpose(0, 2, 1) @ inverse).reshape(factors.shape))
 
 
+def narrowest(
+    kind: str,
+    weights: np.ndarray,
+    means: np.ndarray,
+    covariances: np.ndarray,
+    ridge: float,
+    rounding: float,
+    rows: float,
+) -> np.ndarray:
+    """Each component's least variance in any direction, (K,); of diag and spherical along any column.
+
+    Where columns follow from each other (those of a category's levels sum to a constant) there are directions in which
+    no row differs from another: they are left out, being no component's fault. Not so where no more rows than columns
+    make it seem so, nor a column that does not vary, since it may be one that is small beside the ridge.
+    """
+    K, d = means.shape
+    if not is_matrix(kind):
+        return np.asarray(covariances.reshape(K, -1).min(axis=1))
+    least = np.linalg.eigvalsh(covariances)[..., 0]
+    apart = means - weights @ means
+    total = (covariances if kind == "tied" else np.tensordot(weights, covariances, 1)) + (apart.T * weights) @ apart
+    raw = total - ridge * np.eye(d)
+    varies = np.diag(raw) > rounding * np.diag(total)
+    size = np.sqrt(np.where(varies, np.diag(raw), 1.0))
+    R = np.where(varies[:, None] & varies, raw / np.outer(size, size), np.eye(d))
+    values, axes = np.linalg.eigh(R)
+    m = int(np.count_nonzero(values <= rounding * d))
+    if m in (0, d) or rows <= d:
+        return np.broadcast_to(least, K)
+    others = np.linalg.qr(axes[:, :m] / size[:, None], mode="complete")[0][:, m:]
+    return np.broadcast_to(np.linalg.eigvalsh(others.T @ covariances @ others)[..., 0], K)
+
+
 # ---------------------------------------------------------------- floors
 
 

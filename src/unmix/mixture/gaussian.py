@@ -55,10 +55,10 @@ from unmix.mixture.covariances import (
     factors_of_precisions,
     floored,
     in_shape_of,
-    is_matrix,
     mean_squares,
     moments_of,
     n_free,
+    narrowest,
     shape_of,
     squares,
     unit,
@@ -66,6 +66,7 @@ from unmix.mixture.covariances import (
 from unmix.model.peer import Peer
 from unmix.model.starved import scarce, starved
 
+ROUNDING = {"float32": 1e-5, "float64": 1e-9}  # of correlations, up to which columns follow from each other
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
 
@@ -350,11 +351,9 @@ class GaussianMixture(GaussianBase):
             out.append(f"components {lost} lost all their rows and were reset ({resets} times): try fewer components")
         out += starved(scarce(U.weights), len(U.weights), "components", self.shape.online)
         out += self._singular(U, "raise reg_covar, scale the columns or take fewer components")
-        if is_matrix(self.covariance_type):
-            narrowest = np.linalg.eigvalsh(U.covariances)[..., 0]
-        else:
-            narrowest = U.covariances.reshape(len(U.weights), -1).min(1)
-        thin = np.broadcast_to(narrowest <= 2.0 * self.reg_covar, len(U.weights)) & (U.events.floored == 0)
+        given = self.covariance_type, U.weights, U.means, U.covariances, self.reg_covar
+        least = narrowest(*given, ROUNDING[self.shape.dtype.name], self.shape.rows)
+        thin = (least <= 2.0 * self.reg_covar) & (U.events.floored == 0)
         if thin.any() and "covariances" not in self.fixed:
             out.append(
                 f"components {np.flatnonzero(thin).tolist()} have no width in some direction beyond "

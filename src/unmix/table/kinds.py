@@ -39,6 +39,7 @@ PIECE_ROWS = 1 << 16
 COUNTED = 10_000  # different values that are counted one by one
 WORDS = 6  # in an identifier, at most, on average
 DISPERSION = (0.7, 4.0)  # variance of a count over its mean, at least and at most: codes 1 to 5 have less
+LEAST_POWER = -1100  # of two, smaller than any number's
 ID_NAME = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|key|index|idx|nr|no|number|code|name|row)($|[^a-z])|(?<=[a-z])I[Dd]$", re.I
 )
@@ -58,7 +59,8 @@ class Seen(NamedTuple):
     low: Any = None
     high: Any = None
     mean: float = 0.0
-    squares: float = 0.0  # sum of squared distances from the mean
+    squares: float = 0.0  # sum of squared distances from the mean, in units of 4**power
+    power: int = LEAST_POWER  # 2**power is the size of the largest number: squares in its units are in range
     whole: bool = True  # every number is
     rising: bool = True  # every number is larger than the one before
     levels: dict[Any, int] | None = None
@@ -74,7 +76,7 @@ class Seen(NamedTuple):
     @property
     def deviation(self) -> float:
         """Standard deviation of the numbers."""
-        return float(np.sqrt(self.squares / self.filled)) if self.filled else 0.0
+        return float(np.ldexp(np.sqrt(self.squares / self.filled), self.power)) if self.filled else 0.0
 
     @property
     def distinct(self) -> int | None:
@@ -133,10 +135,13 @@ def _numbers(seen: Seen, x: np.ndarray) -> Seen:
     if not len(x):
         return seen
     n, m = seen.filled - len(x), len(x)
-    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused where rows are read
-        mean = float(x.mean())
-        apart = mean - seen.mean
-        squares = seen.squares + float(((x - mean) ** 2).sum()) + apart**2 * n * m / (n + m)
+    size = float(np.abs(x).max())
+    power = max(seen.power, int(np.frexp(size)[1])) if size else seen.power
+    y, before = np.ldexp(x, -power), float(np.ldexp(seen.mean, -power))
+    mean = float(y.mean())
+    apart = mean - before
+    squares = float(np.ldexp(seen.squares, 2 * (seen.power - power))) + float(((y - mean) ** 2).sum())
+    with np.errstate(over="ignore"):
         steps = np.diff(x, prepend=seen.high if n and seen.rising else -np.inf)
     levels = seen.levels
     if levels is not None:
@@ -145,8 +150,9 @@ def _numbers(seen: Seen, x: np.ndarray) -> Seen:
     return seen._replace(
         low=float(x.min()) if seen.low is None else min(seen.low, float(x.min())),
         high=float(x.max()) if seen.high is None else max(seen.high, float(x.max())),
-        mean=seen.mean + apart * m / (n + m),
-        squares=squares,
+        mean=float(np.ldexp(before + apart * m / (n + m), power)),
+        squares=squares + apart**2 * n * m / (n + m),
+        power=power,
         whole=seen.whole and bool((x == np.round(x)).all()),
         rising=seen.rising and bool((steps > 0).all()),
         levels=levels,
@@ -208,7 +214,7 @@ def _amount_kind(seen: Seen) -> str:
     named = (step and seen.low in (0.0, 1.0)) or (every and ID_NAME.search(seen.name) is not None)
     if seen.filled > 2 and not seen.missing and named:
         return "identifier"
-    least, most = (share * seen.mean * seen.filled for share in DISPERSION)
+    least, most = (float(np.ldexp(share * seen.mean * seen.filled, -2 * seen.power)) for share in DISPERSION)
     return "count" if seen.low in (0.0, 1.0) and least <= seen.squares <= most else "integer"
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from unmix.table.kinds import Column, Seen, is_amount, numbers, text_of
 
 HOWS = ("standardised", "scaled", "given", "coded")
+LARGE = 2.0**900  # a scale beyond which a cell and its column's mean may be further apart than float64 can say
 EQUALS = " = "  # between a column's name and a level, where levels are columns of rows
 
 
@@ -60,7 +61,19 @@ class Use(NamedTuple):
             x = numbers(column, self.name)[:, None]
         else:
             x = self._indicators(codes(column, self.levels))
-        return (x - np.array(self.centers)) / self.scale
+        unit = self.unit
+        return (x / unit - np.array(self.centers) / unit) / (self.scale / unit)
+
+    def decode(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of numbers in the units of the table."""
+        unit = self.unit
+        with np.errstate(over="ignore"):
+            return np.asarray((rows * (self.scale / unit) + np.array(self.centers) / unit) * unit)
+
+    @property
+    def unit(self) -> float:
+        """What cells are divided by before they are subtracted from each other, a power of two."""
+        return 4.0 if self.scale > LARGE else 1.0
 
     def _indicators(self, code: np.ndarray) -> np.ndarray:
         if self.width == 1:  # 0 and 1 of two levels; or codes, whose center is 0
@@ -126,7 +139,7 @@ class Recipe(NamedTuple):
         out: dict[str, np.ndarray] = {}
         at = 0
         for use in self.uses:
-            x = rows[:, at : at + use.width] * use.scale + np.array(use.centers)
+            x = use.decode(rows[:, at : at + use.width])
             at += use.width
             if use.levels and use.width == 1 and self.how != "coded":
                 x = np.column_stack([1.0 - x, x])
