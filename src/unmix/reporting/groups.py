@@ -71,7 +71,6 @@ def groups(view: View) -> Section | None:
         facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
         return Section("groups", "Which groups there are", told, others, curve, code, facts)
     labels = np.asarray(answer.model.predict(best.every))
-    view.labels = labels
     found = found_groups(
         type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id")
     )
@@ -86,7 +85,7 @@ def groups(view: View) -> Section | None:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
     said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}.", *others, where]
     code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
-    shown = [_map(view, labels), _members(found), _effects(found), *curve]
+    shown = [_map(view, labels), _members(view, found), _effects(found), *curve]
     facts = {
         "groups": int(answer.k),
         "range": [int(low), int(high)],
@@ -136,15 +135,12 @@ def _map(view: View, labels: np.ndarray) -> Chart | None:
     return Chart("dots", caption, {"points": points, "x": "component 1", "y": "component 2"})
 
 
-def _members(found: FoundGroups) -> Grid:
+def _members(view: View, found: FoundGroups) -> Grid:
     """A line for each group."""
     rows = []
     for g in found.groups:
-        row = "" if g.typical is None else f"row {g.typical.row + 1}"
-        name = (
-            "" if g.typical is None else ", ".join(str(g.typical.cells[c]) for c in found.ids if c in g.typical.cells)
-        )
-        rows.append([str(g.label + 1), g.words, name or row, f"{g.rows:,}", percent(g.share)])
+        typical = "" if g.typical is None else view.name_of(g.typical.row)
+        rows.append([str(g.label + 1), g.words, typical, f"{g.rows:,}", percent(g.share)])
     heads = ["group", "what sets it apart", "a typical row", "rows", "share"]
     return Grid(
         "What sets each group apart from the other rows, strongest first, in the units of the table.", heads, rows, 3

@@ -28,7 +28,6 @@ class View:
     usual: Table = field(init=False)  # `some` without the rows that do not fit, where these are few
     left_out: bool = False  # whether there are such rows
     components: Any = None  # principal components of `x`, once they are known
-    labels: np.ndarray | None = None  # the group of each row of `some`, once there are groups
 
     def __post_init__(self) -> None:
         self.some = part_of(self.table, ROWS).suited("standardised")
