@@ -21,6 +21,7 @@ import scipy.sparse.linalg
 from unmix.engine.block import Block
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
+from unmix.engine.runners import PIECES, each
 from unmix.engine.sample import centre_of, distinct
 from unmix.engine.stage import Stage
 from unmix.linear._kernel_parts import Parts, stored
@@ -117,7 +118,14 @@ class Spectrum(Stage):
             fixed = half / np.sqrt(half @ half)
 
             def times(Q: np.ndarray) -> np.ndarray:  # Qᵀ K, since BLAS would copy K to multiply it from the right
-                return half[:, None] * ((half[:, None] * Q).T @ K).T
+                left, out = (half[:, None] * Q).T, np.empty((Q.shape[1], n))
+
+                def columns(i: int) -> None:
+                    part = slice(n * i // PIECES, n * (i + 1) // PIECES)
+                    out[:, part] = left @ K[:, part]
+
+                each(columns)
+                return half[:, None] * out.T
 
             values, u, least, settled = lanczos(times, first, fixed, k, tol or SETTLED, room)
             if settled or kind == "randomized":
