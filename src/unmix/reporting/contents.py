@@ -40,7 +40,7 @@ def contents(view: View) -> Section:
     shown: list[Chart | Grid] = [_columns(table.columns)]
     if holes:
         shown += _empty(view, holes)
-    code = f"{view.given}\nprint(table)\nprint(unmix.dimension(table))  # how alike distances are"
+    code = f"{view.opening}\nprint(table)\nprint(unmix.dimension({view.named}))  # how alike distances are"
     facts = {
         "rows": table.n,
         "columns": {c.name: {"kind": c.kind, "role": c.role, "missing": c.seen.missing} for c in table.columns},
@@ -148,7 +148,7 @@ def _twice(view: View) -> list[str]:
 def _distances(view: View) -> tuple[list[str], dict[str, float]]:
     """How far distances have concentrated, and how many dimensions the rows have."""
     try:
-        found = unmix.dimension(view.some, random_state=view.seed)
+        found = unmix.dimension(view.usual, random_state=view.seed)
     except ValueError:  # too few rows, or complete rows, to have distances
         return [], {}
     spread = 100 * np.sqrt(found.variance) / found.mean

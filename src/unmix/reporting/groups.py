@@ -127,7 +127,8 @@ def _map(view: View, labels: np.ndarray) -> Chart | None:
     """Rows on the first two components."""
     if view.components is None or view.components.n_components_ < 2:
         return None
-    z = np.asarray(view.components.transform(view.some), dtype=np.float64)[:, :2]
+    z = np.asarray(view.components.transform(view.usual), dtype=np.float64)[:, :2]
+    labels = labels[view.fits]
     step = max(1, len(z) // POINTS)
     points = [[round(float(a), 3), round(float(b), 3), int(g) + 1] for (a, b), g in
               zip(z[::step], labels[::step], strict=True)]  # fmt: skip

@@ -73,7 +73,9 @@
   const draw = () => {
     for (const place of document.querySelectorAll("[data-chart]")) {
       const c = charts[place.dataset.chart], width = Math.max(280, Math.min(760, place.clientWidth));
-      place.replaceChildren(Plot.plot({ width, style, ...kinds[c.kind](c, width) }));
+      const spec = kinds[c.kind](c, width);
+      if (spec.x.label) { spec.x.labelOffset = 38; spec.marginBottom = 46; }  // below the numbers, not among them
+      place.replaceChildren(Plot.plot({ width, style, ...spec }));
     }
   };
   let last = 0;

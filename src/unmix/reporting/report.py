@@ -21,7 +21,7 @@ from unmix.reporting.section import Section
 from unmix.reporting.view import View
 from unmix.table import Table
 
-SECTIONS: tuple[Callable[[View], Section | None], ...] = (contents, odd, components, groups, holes)  # as they are made
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (odd, contents, components, groups, holes)  # as they are made
 SHOWN = ("contents", "groups", "components", "odd", "holes")  # as they are told
 
 

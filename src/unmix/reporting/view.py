@@ -27,18 +27,19 @@ class View:
     x: np.ndarray = field(init=False)  # these rows, columns of variance 1
     usual: Table = field(init=False)  # `some` without the rows that do not fit, where these are few
     left_out: bool = False  # whether there are such rows
+    fits: np.ndarray = field(init=False)  # which rows of `some` these are
     components: Any = None  # principal components of `x`, once they are known
 
     def __post_init__(self) -> None:
         self.some = part_of(self.table, ROWS).suited("standardised")
         self.numbers = rows_of(self.table.n, ROWS)
         self.x = self.some.read(0, self.some.n).astype(np.float64)
-        self.usual = self.some
+        self.usual, self.fits = self.some, np.ones(self.some.n, bool)
 
     def leave_out(self, odd: np.ndarray) -> None:
         """Rows that do not fit, which would be groups of their own and make the units of columns theirs."""
         try:
-            self.usual, self.left_out = self.some.only(~odd).suited("standardised"), True
+            self.usual, self.left_out, self.fits = self.some.only(~odd).suited("standardised"), True, ~odd
         except TableError:  # without them no column varies
             return
 
