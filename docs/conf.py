@@ -1,15 +1,14 @@
-"""Sphinx: pages in Markdown, one page per model made from its own docstring and class attributes."""
+"""Sphinx: pages in Markdown, a reference made from the code, a gallery of examples that are run."""
 
-import inspect
 import re
 import sys
 from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx_gallery.sorting import ExplicitOrder
 
 import unmix
-from unmix.model.facts import HEADS, facts
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -17,60 +16,52 @@ project = "unmix"
 author = "the unmix developers"
 copyright = "2026, the unmix developers"
 version = release = unmix.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design", "sphinx_gallery.gen_gallery"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 html_theme = "pydata_sphinx_theme"
 html_title = "unmix"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
-html_sidebars = {"*": []}  # the models have one
+html_sidebars = {"index": [], "benchmarks": []}
 html_theme_options = {
     "show_prev_next": False,
-    "secondary_sidebar_items": {"models/*": [], "*": ["page-toc"]},
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+}
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"/plot_",
+    "subsection_order": ExplicitOrder([f"gallery/{name}" for name in ("groups", "components", "holes", "large")]),
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "gen_backreferences",
+    "doc_module": "unmix",
+    "abort_on_example_error": True,
+    "only_warn_on_example_error": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 60,
+    "capture_repr": ("__repr__",),
+    "remove_config_comments": True,
 }
 autodoc_typehints = "none"
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
-exclude_patterns = ["_build", "_static"]
+exclude_patterns = ["_build", "_static", "gallery", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
 # Equations in docstrings are set in plain text; some docstrings are scikit-learn's and refer to its own pages.
 suppress_warnings = ["docutils", "ref.ref", "ref.python"]
 
 
-def yes(flag):
-    return "✓" if flag else "–"
-
-
-def model_page(name, cls):
-    """The equations, what the model takes, its exemptions with their reasons, and its parameters."""
-    equations = inspect.cleandoc(sys.modules[cls.__module__].__doc__)
-    lines = [f"# {name}", "", "```text", equations, "```", ""]
-    flags = {HEADS[fact]: told for fact, told in facts(cls)._asdict().items() if fact != "finds"}
-    flags |= {"keeps z between passes": cls.stateful, "accelerated": cls.accelerate}
-    lines += ["| " + " | ".join(flags) + " |", "|" + ":-:|" * len(flags)]
-    lines += ["| " + " | ".join(map(yes, flags.values())) + " |", ""]
-    for what, why in {**cls.exempt, **cls.exempt_checks}.items():
-        lines += [f"- *Exempt from* `{what}`: {why}"]
-    told = "`trace_`, `result_`, `n_iter_` and `stages_` tell how a fit went: see [the guide](../guide.md)."
-    lines += ["", told, "", "```{eval-rst}", f".. autoclass:: {cls.__module__}.{name}"]
-    lines += ["   :members:", "   :inherited-members: Model", "```"]
-    common = inspect.cleandoc(unmix.Model.__doc__).partition("Attributes\n----------\n")[2]
-    lines += ["", "## Attributes of every fitted model", "", "```{eval-rst}"]
-    lines += [re.sub(r"^(\w+) : (.+)$", r"``\1`` : \2", line) for line in common.splitlines()] + ["```"]
-    return "\n".join(lines)
-
-
 def make_pages(app):
-    folder = Path(app.srcdir) / "models"
-    folder.mkdir(exist_ok=True)
-    names = []
-    for name, cls in unmix.models().items():
-        (folder / f"{name}.md").write_text(model_page(name, cls))
-        names.append(name)
-    toc = "\n".join(names)
-    (folder / "index.md").write_text(f"# Models\n\n```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+    import api
+    import measured
+
+    folder = Path(app.srcdir)
+    api.write(folder)
+    (folder / "benchmarks.md").write_text(measured.page())
+    measured.picture(folder / "_static")
 
 
 def skip(app, what, name, obj, skip, options):

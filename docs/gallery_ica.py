@@ -17,7 +17,7 @@ from unmix import FastICA
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from pictures import COLOURS, STYLE, figure, plt, signals  # noqa: E402
+from pictures import COLOURS, STYLE, figure, plt, signals
 
 DATA = Path(os.environ.get("UNMIX_DATA", HERE.parents[1] / "shared" / "data"))
 

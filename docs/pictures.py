@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import re
+import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -418,7 +420,14 @@ def plot_missing(ns):
     return unmix.plot.missing(ns["frame"])[0].figure
 
 
+def tour(ns):
+    fig, ax = figure(6, 3.6)
+    unmix.plot.scores(ns["pca"], ns["table"], ax=ax, labels=ns["model"].labels_ + 1)
+    return fig
+
+
 PAGES = {
+    "tour": (tour,),
     "plot": (plot_components, plot_density, plot_groups, plot_fits, plot_missing),
     "how_many": (seven, noise, nested),
     "how_sure": (silhouette, stability),
@@ -447,8 +456,12 @@ def draw(names, page, folder):
 
 
 def draw_all(folder):
-    for page in PAGES:
-        draw(run(HERE / f"{page}.md")[0], page, Path(folder))
+    """Run the code of every page, in a folder of its own, and write the pictures of those that have some."""
+    folder = Path(folder).resolve()
+    sys.path.append(str(HERE.parent / "examples"))
+    for page in sorted(HERE.glob("*.md")):
+        with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
+            draw(run(page)[0], page.stem, folder)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def test_page(page, pictures, tmp_path, monkeypatch):
 def test_the_pages_that_promise_examples_have_them(pictures):
     for page in QUESTIONS:
         assert len(pictures.blocks(DOCS / f"{page}.md")) > 3
-        assert page in (DOCS / "index.md").read_text().split()
+        assert page in (DOCS / "user_guide.md").read_text().split()
 
 
 def test_a_wrong_comment_is_noticed():

@@ -46,7 +46,7 @@ from unmix.model.opening import learn_recipe, tabled
 from unmix.outlier.density import RowDensity
 from unmix.outlier.reasons import Reason, odd_cells
 from unmix.outlier.scores import cell_spread, dense, pieces, row_scores, spread, strangeness
-from unmix.outlier.tail import benjamini_hochberg, tail_p_values
+from unmix.outlier.tail import benjamini_hochberg, tail_of_columns, tail_p_values
 from unmix.outlier.units import wrong_units
 from unmix.outlier.views import QUESTIONS, seen
 
@@ -278,14 +278,33 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
             `cell_scores`, n_j the observed cells of the column in `fit`.
         """
         check_is_fitted(self)
-        if "cell_p_values_" not in vars(self):
-            raise ValueError("cells=False: this detector judges rows alone; fit OutlierDetector(cells=True) for cells")
+        self._check_cells()
         source = self._open(X, reset=False)
         rank = np.ones((source.n, source.d))
         for f, (model, unit) in enumerate(zip(self._views, self._cell_units_, strict=True)):
             new = strangeness(model, source, unit)
             rank += exceed_columns(new, self.cell_scores_[self.folds_ == f], rounding(source))
         return np.asarray(rank / (observed(self.cell_scores_) + 1))
+
+    def odd_cells(self) -> np.ndarray:
+        """Return which cells of the rows of `fit` lie further out than the others of their column let expect.
+
+        As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores of each column, all cells together
+        at a false discovery rate of `alpha`, without a guarantee. A wrong cell makes others of its row look strange,
+        too: of a row with several, the strangest is to be looked at first.
+
+        Returns
+        -------
+        odd : ndarray of bool of shape (n, d)
+        """
+        check_is_fitted(self)
+        self._check_cells()
+        return benjamini_hochberg(tail_of_columns(np.abs(self.cell_scores_), self.cell_p_values_), self.alpha)
+
+    def _check_cells(self) -> None:
+        """Cells must have been judged."""
+        if "cell_p_values_" not in vars(self):
+            raise ValueError("cells=False: this detector judges rows alone; fit OutlierDetector(cells=True) for cells")
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the p-values with ties broken: below its p-value by less than one step, the stranger the more.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
 import unmix
 from unmix.explanation.rows import reasons
-from unmix.explanation.words import plural
+from unmix.explanation.words import listed, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
+from unmix.table.kinds import AMOUNTS
 
 FEWEST = 20  # rows among which odd ones are sought
 SHOWN = 12  # rows in the table
@@ -18,6 +20,8 @@ LEAST = 3  # rows that are shown where none is odd
 ALPHA = 0.05
 FEW = 0.1  # of all rows, up to which odd ones are left out where groups and components are sought
 BINS = 40
+ENOUGH = 50  # cells of a column that are needed to speak of its tail
+WIDEST = 200  # columns of which single cells are judged
 
 
 def odd(view: View) -> Section | None:
@@ -59,13 +63,66 @@ def odd(view: View) -> Section | None:
         f"{view.given}\ndetector = unmix.OutlierDetector(random_state={view.seed})\n"
         "odd = detector.fit_predict(table) < 0\nprint(detector.tail_p_values_[odd])"
     )
+    cells = _cells(view)
+    if cells.found:
+        verb, whose = ("does", "its") if len(cells.found) == 1 else ("do", "their")
+        answer += f" {plural(len(cells.found), 'cell')} {verb} not fit the other cells of {whose} row."
+    shown += cells.shown
     facts = {
         "odd": count,
         "rows": [int(view.numbers[i]) + 1 for i in np.flatnonzero(out)],
+        "cells": [{"row": int(view.numbers[i]) + 1, "column": name} for i, name in cells.found],
         "strangest": [{"row": r[0], "why": r[1], "odd": r[2] == "yes", "p_value": float(p[i])}
                       for r, i in zip(rows, first, strict=True)],
     }  # fmt: skip
-    return Section("odd", "Which rows do not fit", answer, said, shown, code, facts)
+    return Section("odd", "Which rows do not fit", answer, said, shown, code + cells.code, facts)
+
+
+class Cells(NamedTuple):
+    """Cells that do not fit the others of their row: their rows in `view.some` and columns, and how they are shown."""
+
+    found: list[tuple[int, str]]
+    shown: list[Grid]
+    code: str
+
+
+def _cells(view: View) -> Cells:
+    """Find the numbers that the other numbers of their row do not let expect."""
+    recipe = view.some.recipe
+    edges = np.cumsum([0, *(use.width for use in recipe.uses)])
+    at = [(int(a), use) for a, use in zip(edges, recipe.uses, strict=False) if use.kind in AMOUNTS]
+    x = view.x[:, [a for a, _ in at]]
+    x = x[:, kept := np.flatnonzero((~np.isnan(x)).sum(axis=0) >= ENOUGH)]
+    uses = [at[j][1] for j in kept]
+    if not 2 <= len(uses) <= WIDEST:
+        return Cells([], [], "")
+    view.tell("cells that do not fit")
+    factors = max(1, min(len(uses) // 2, int(unmix.PCA("parallel", random_state=view.seed).fit(x).n_components_)))
+    judge = unmix.OutlierDetector(unmix.PCA(factors), cells=True, alpha=ALPHA, random_state=view.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        strange = np.abs(np.where(judge.fit(x).odd_cells(), judge.cell_scores_, 0.0))
+    worst = strange.argmax(axis=1)  # a wrong cell makes others of its row look strange
+    rows = np.flatnonzero(strange.max(axis=1))
+    rows = rows[np.argsort(-strange[rows, worst[rows]], kind="stable")]
+    found = [(int(i), uses[worst[i]].name) for i in rows]
+    if not found:
+        return Cells([], [], "")
+    told = []
+    for why in judge.reasons(x, rows[:SHOWN], most=1):
+        use = uses[why.column]
+        value, usual = use.decode(np.array([[why.value], [why.usual]]))[:, 0]
+        row = view.name_of(int(rows[len(told)]))
+        told.append([row, use.name, f"{value:.4g}", f"{usual:.4g}", f"{why.spread * use.scale:.2g}"])
+    more = f" The first {len(told)} of {len(found)}." if len(found) > len(told) else ""
+    caption = f"Cells that do not fit the others of their row, the strangest of each row.{more}"
+    columns = [at[j][0] for j in kept]
+    code = (
+        f"\n\nX = table.read(0, table.n)[:, {columns}]  # {listed([repr(use.name) for use in uses], 3)}\n"
+        f"judge = unmix.OutlierDetector(unmix.PCA({factors}), cells=True, random_state={view.seed})\n"
+        "print(judge.fit(X).odd_cells().nonzero())"
+    )
+    return Cells(found, [Grid(caption, ["row", "column", "holds", "usual", "±"], told, 2)], code)
 
 
 def _p(value: float) -> str:

@@ -17,12 +17,14 @@ from unmix.reporting.contents import contents
 from unmix.reporting.groups import groups
 from unmix.reporting.holes import holes
 from unmix.reporting.odd import odd
+from unmix.reporting.parts import parts
 from unmix.reporting.section import Section
 from unmix.reporting.view import View
 from unmix.table import Table
 
-SECTIONS: tuple[Callable[[View], Section | None], ...] = (odd, contents, components, groups, holes)  # as they are made
-SHOWN = ("contents", "groups", "components", "odd", "holes")  # as they are told
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (odd, contents, components, groups, parts, holes)
+# sections are made in this order; a family adds its own here
+SHOWN = ("contents", "groups", "components", "parts", "odd", "holes")  # as they are told
 
 
 class Report:
