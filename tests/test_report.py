@@ -121,6 +121,71 @@ def test_wine_falls_into_its_three_kinds():
     assert adjusted_rand_score(wine.target, told["groups"]["labels"]) > 0.85
 
 
+def pieces(seed, k=4, n=300, d=20):
+    """Rows that are sums of parts, each of columns of its own; most rows have two of the parts."""
+    rng = np.random.default_rng(seed)
+    U = np.zeros((k, d))
+    for i, columns in enumerate(np.array_split(np.arange(d), k)):
+        U[i, columns] = rng.uniform(1, 3, len(columns))
+    Z = rng.gamma(2.0, 1.0, (n, k)) * (rng.random((n, k)) < 0.5)
+    return Z, U
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_that_are_sums_of_parts_are_taken_apart(seed):
+    Z, U = pieces(seed)
+    noise = 1 + 0.05 * np.random.default_rng(seed).standard_normal((len(Z), U.shape[1]))
+    frame = pd.DataFrame(np.abs(Z @ U * noise), columns=[f"p{j // 5 + 1}c{j % 5}" for j in range(20)])
+    report = unmix.report(frame)
+    told = report.to_dict()["parts"]
+    assert (told["model"], told["parts"]) == ("NMF", 4)
+    assert [{name[:2] for name in part[:5]} for part in told["columns"]].count({"p1"}) == 1
+    assert all(len({name[:2] for name in part[:5]}) == 1 for part in told["columns"])
+    assert "Rows are sums of 4 parts" in told["answer"]
+    scope = {"X": frame}
+    exec(next(s for s in report.sections if s.key == "parts").code, scope)
+    assert scope["model"].n_components_ == 4
+
+
+def test_counts_of_words_have_topics():
+    rng = np.random.default_rng(0)
+    words = np.repeat(np.eye(3), 20, axis=1) / 20
+    share = rng.dirichlet([0.2] * 3, 400)
+    counts = np.vstack([rng.multinomial(40, p) for p in share @ words])
+    frame = pd.DataFrame(counts, columns=[f"{'abc'[j // 20]}{j % 20}" for j in range(60)])
+    told = unmix.report(frame).to_dict()["parts"]
+    assert (told["model"], told["parts"]) == ("LatentDirichletAllocation", 3)
+    assert sorted({name[0] for name in topic} for topic in told["columns"]) == [{"a"}, {"b"}, {"c"}]
+
+
+@pytest.mark.parametrize("change", ["negative", "full", "few"])
+def test_parts_are_told_only_of_amounts_of_which_many_are_zero(change):
+    Z, U = pieces(0)
+    x = Z @ U
+    x = {"negative": x - 1, "full": x + 1, "few": x[:, ::4]}[change]
+    assert "parts" not in unmix.report(x).to_dict()
+
+
+def test_a_cell_that_does_not_fit_its_row_is_named():
+    rng = np.random.default_rng(0)
+    height = rng.normal(170, 10, 400)
+    share = {"arm": 0.45, "leg": 0.5, "shoe": 0.25}
+    frame = pd.DataFrame({"height": height, **{name: s * height + rng.normal(0, 1, 400) for name, s in share.items()}})
+    frame.loc[30, "arm"] = 0.45 * 190  # usual for an arm, not for this one
+    frame.loc[30, ["height", "leg", "shoe"]] = [155.0, 77.5, 38.75]
+    told = unmix.report(frame).to_dict()["odd"]
+    assert {"row": 31, "column": "arm"} in told["cells"]
+    assert len(told["cells"]) <= 3
+    assert "cell" in told["answer"]
+
+
+def test_cells_of_rows_alike_are_not_odd():
+    found = [
+        len(unmix.report(np.random.default_rng(i).normal(size=(200, 5))).to_dict()["odd"]["cells"]) for i in range(3)
+    ]
+    assert sum(found) <= 1
+
+
 def test_text_that_looks_like_a_page_is_shown_and_not_run():
     nasty = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     rng = np.random.default_rng(0)

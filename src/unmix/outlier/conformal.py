@@ -31,6 +31,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -46,7 +47,7 @@ from unmix.model.opening import learn_recipe, tabled
 from unmix.outlier.density import RowDensity
 from unmix.outlier.reasons import Reason, odd_cells
 from unmix.outlier.scores import cell_spread, dense, pieces, row_scores, spread, strangeness
-from unmix.outlier.tail import benjamini_hochberg, tail_of_columns, tail_p_values
+from unmix.outlier.tail import benjamini_hochberg, tail_p_values
 from unmix.outlier.units import wrong_units
 from unmix.outlier.views import QUESTIONS, seen
 
@@ -287,11 +288,11 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         return np.asarray(rank / (observed(self.cell_scores_) + 1))
 
     def odd_cells(self) -> np.ndarray:
-        """Return which cells of the rows of `fit` lie further out than the others of their column let expect.
+        """Return which cells of the rows of `fit` lie further out than the others let expect.
 
-        As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores of each column, all cells together
-        at a false discovery rate of `alpha`, without a guarantee. A wrong cell makes others of its row look strange,
-        too: of a row with several, the strangest is to be looked at first.
+        As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores, of all cells together, since those
+        of one column are few; at a false discovery rate of `alpha`, without a guarantee. A wrong cell makes others of
+        its row look strange, too: of a row with several, the strangest is to be looked at first.
 
         Returns
         -------
@@ -299,7 +300,11 @@ class OutlierDetector(Files, OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self._check_cells()
-        return benjamini_hochberg(tail_of_columns(np.abs(self.cell_scores_), self.cell_p_values_), self.alpha)
+        known = ~np.isnan(self.cell_scores_)
+        score = np.abs(self.cell_scores_[known])
+        odd = np.zeros(known.shape, bool)
+        odd[known] = benjamini_hochberg(tail_p_values(score, rankdata(-score, "max") / max(len(score), 1)), self.alpha)
+        return odd
 
     def _check_cells(self) -> None:
         """Cells must have been judged."""

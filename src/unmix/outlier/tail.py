@@ -49,15 +49,6 @@ def tail_p_values(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.clip(out, 0.0, 1.0)
 
 
-def tail_of_columns(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The same of each column by itself; scores may be NaN."""
-    out = np.array(p, dtype=np.float64)
-    for column, ranks, told in zip(scores.T, p.T, out.T, strict=True):
-        known = ~np.isnan(column)
-        told[known] = tail_p_values(column[known], ranks[known])
-    return out
-
-
 def beyond(order: np.ndarray, count: float) -> tuple[np.ndarray, float]:
     """By how much the `count` last of ordered scores exceed u, the one before them; ties with it are left out."""
     u = order[len(order) - 1 - int(count)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 import unmix
 from unmix.explanation import FoundGroups
@@ -13,6 +14,7 @@ from unmix.explanation.groups import found_groups
 from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
+from unmix.selection.clouds import clouds
 
 FEWEST = 10  # rows that are asked for groups
 WIDE = 30  # columns beyond which groups are sought among the leading components
@@ -20,12 +22,10 @@ POINTS = 1500  # of the map
 HEAT = 12  # columns of the picture of what sets groups apart
 SURENESS = {
     "sure": "all rows, halves of them and other looks at them agree on that number",
-    "leaning": "most looks at the rows agree on that number, not all",
     "open": "looks at all rows, at halves of them and from other sides do not agree on one number",
 }
 SAID = {
     "sure": "The rows fall into {groups}",
-    "leaning": "The rows probably fall into {groups}",
     "open": "The rows may fall into {groups}, but how many is open",
 }
 
@@ -33,21 +33,37 @@ SAID = {
 class Tried(NamedTuple):
     """What `select` said of a model on some rows."""
 
+    model: Any  # as it was asked
     answer: Any
-    every: Any  # all rows, as the model takes them
-    how: str
+    rows: Any  # that it was asked about, and
+    every: Any  # all of them, as the model takes them
+    how: str  # lines of Python: the model, and
+    named: str  # the rows
 
     @property
-    def icl(self) -> float:
-        """The classification likelihood of the choice: low is good, and models can be compared by it."""
-        columns = self.answer.columns
-        at = np.flatnonzero(columns["k"] == self.answer.k)
-        return float(columns["icl"][at[0]]) if len(at) and "icl" in columns else np.inf
+    def name(self) -> str:
+        """The class of the model."""
+        return type(self.model).__name__
 
     @property
     def words(self) -> str:
         """The answer with its reason."""
-        return f"{type(self.answer.model).__name__}: {self.answer}"
+        return f"{self.name}: {self.answer}"
+
+    def fitted(self, k: int) -> Any:
+        """The model with k groups."""
+        if k == self.answer.k:
+            return self.answer.model
+        return clone(self.model).set_params(**{self.answer.parameter: k}).fit(self.rows)
+
+
+class Found(NamedTuple):
+    """Groups that can be defended, and how likely they make the rows: low is good, whatever the model."""
+
+    tried: Tried
+    k: int
+    model: Any
+    icl: float
 
 
 def groups(view: View) -> Section | None:
@@ -56,41 +72,46 @@ def groups(view: View) -> Section | None:
         return None
     view.tell("groups")
     tried = _tried(view)
-    best = min(tried, key=lambda t: t.icl)
-    answer = best.answer
-    asked = f"unmix.select({best.how}, random_state={view.seed})"
+    best = min(_defensible(tried), key=lambda f: f.icl)
+    answer = best.tried.answer
+    asked = f"unmix.select({best.tried.how}, {best.tried.named}, random_state={view.seed})"
     code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
-    curve, others = _curve(answer), [t.words for t in tried]
-    doubted = answer.sureness == "open" and any(t.answer.k == 1 for t in tried)  # somebody sees no groups at all
-    if answer.k is None or answer.k == 1 or doubted:
-        told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
-        if doubted and (answer.k or 1) > 1:
-            told = (
-                f"There are no clear groups: the rows may be cut into {answer.k}, but one cloud is like them as well."
-            )
-        facts = {"groups": 1, "range": list(answer.range), "sureness": answer.sureness, "reason": answer.reason}
-        return Section("groups", "Which groups there are", told, others, curve, code, facts)
-    labels = np.asarray(answer.model.predict(best.every))
-    found = found_groups(
-        type(answer.model).__name__, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id")
-    )
+    curve, others = _curve(answer, best.k), [t.words for t in tried]
     low, high = answer.range
+    doubted = low == 1 or (answer.sureness == "open" and any(t.answer.k == 1 for t in tried))  # somebody sees one cloud
+    if best.k == 1 or doubted:
+        told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
+        if best.k > 1:
+            told = f"There are no clear groups: the rows may be cut into {best.k}, but one cloud is like them as well."
+        facts = {"groups": 1, "range": [low, high], "sureness": answer.sureness, "reason": answer.reason}
+        return Section("groups", "Which groups there are", told, others, curve, code, facts)
+    labels = np.asarray(best.model.predict(best.tried.every))
+    found = found_groups(best.tried.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
     sizes = ", ".join(percent(g.share) for g in found.groups[:6]) + " …" * (len(found.groups) > 6)
-    told = SAID[answer.sureness].format(groups=plural(answer.k, "group")) + f" ({sizes} of the rows)"
+    told = SAID[answer.sureness].format(groups=plural(best.k, "group")) + f" ({sizes} of the rows)"
     told += f"; {low} to {high} can be defended" if high > low else ""
     told += f": {_apart(found)}." if _apart(found) else "."
-    where = f"Told are those of {type(answer.model).__name__}, found in {view.looked_at}"
+    where = f"Told are those of {best.tried.name}, found in {view.looked_at}"
     where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
+    if sum(t.answer.k != 1 for t in tried) > 1 or high > low:
+        where += (
+            f" Of all groups that can be defended, these {best.k} are the likeliest where each group is seen as a "
+            "Gaussian, which can be asked of every model alike."
+        )
     said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}.", *others, where]
-    code += "\nprint(unmix.explain(answer.model, table))" if view.some.d <= WIDE else ""
+    if best.k != answer.k:
+        code += f"\nmodel = answer.model.set_params({answer.parameter}={best.k}).fit({best.tried.named})"
+    else:
+        code += "\nmodel = answer.model"
+    code += "\nprint(unmix.explain(model, table))" if view.some.d <= WIDE else ""
     shown = [_map(view, labels), _members(view, found), _effects(found), *curve]
     facts = {
-        "groups": int(answer.k),
+        "groups": best.k,
         "range": [int(low), int(high)],
         "sureness": answer.sureness,
-        "model": type(answer.model).__name__,
+        "model": best.tried.name,
         "labels": labels.tolist() if not view.partial else None,
         "sizes": [g.rows for g in found.groups],
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
@@ -113,7 +134,21 @@ def _tried(view: View) -> list[Tried]:
         view.tell(f"groups by {name}")
         model = unmix.models()[name](**({} if mixed else {"n_init": 3}), random_state=seed)
         answer = unmix.select(model, usual, random_state=seed)
-        out.append(Tried(answer, every, f"unmix.{name}({'' if mixed else 'n_init=3'}), {named}"))
+        out.append(Tried(model, answer, usual, every, f"unmix.{name}({'' if mixed else 'n_init=3'})", named))
+    return out
+
+
+def _defensible(tried: list[Tried]) -> list[Found]:
+    """The groups of every model and number that can be defended, judged alike."""
+    rows = tried[0].rows
+    x = np.asarray(rows if isinstance(rows, np.ndarray) else rows.read(0, rows.n), dtype=np.float64)
+    out = []
+    for t in tried:
+        low, high = t.answer.range
+        for k in [1] if t.answer.k == 1 else range(max(low, 2), high + 1):
+            model = t.fitted(k)
+            icl = float(clouds(x, None, [np.asarray(model.predict(rows))])[0])
+            out.append(Found(t, k, model, icl))
     return out
 
 
@@ -163,18 +198,18 @@ def _effects(found: FoundGroups) -> Chart:
     return Chart("heat", caption, {"cells": cells, "columns": names, "groups": [g.name for g in found.groups]})
 
 
-def _curve(answer: Any) -> list[Chart | Grid]:
+def _curve(answer: Any, k: int) -> list[Chart | Grid]:
     """What the criterion says of each k."""
     columns, name = answer.columns, answer.criterion
     if name not in columns or len(columns["k"]) < 2:
         return []
     values = np.asarray(columns[name], dtype=np.float64)
-    points = [[int(k), float(v)] for k, v in zip(columns["k"], values, strict=True) if np.isfinite(v)]
+    points = [[int(at), float(v)] for at, v in zip(columns["k"], values, strict=True) if np.isfinite(v)]
     from unmix.selection.criteria import WORDS
 
     words = WORDS[name][0] if name in WORDS else name
     words = f"{words[0].upper()}{words[1:]}"
-    caption = f"{words} for each number of groups; the ring marks the choice, the band what can be defended."
+    caption = f"{words} for each number of groups; the ring marks those told here, the band what can be defended."
     low, high = answer.range
-    return [Chart("curve", caption, {"points": points, "choice": answer.k, "low": low, "high": high,
+    return [Chart("curve", caption, {"points": points, "choice": k, "low": low, "high": high,
                                      "x": "number of groups", "y": words})]  # fmt: skip

@@ -1,8 +1,7 @@
 """Which k, which range of k, how sure that is, and why, in words.
 
 - sure: halves of the rows and every other look agree on one k. Right in at least 95 of 100 planted tables.
-- leaning: most halves agree, and the range has at most three numbers. Right more often than wrong.
-- open: else. Take the range, not the number.
+- open: else. Right in 6 of 10: take the range, not the number.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from unmix.selection.question import Question
 AGREEING_RATIO = 1.5  # of the largest vote to the smallest, up to which the first criterion decides
 MEASURED = "icl"  # the criterion for which "sure" has been measured
 SHOWN = 3  # columns that are named
-NARROW = 3  # ks of a range of which one may be leaning to one
 WITHIN = 2.0  # standard errors from the best value, up to which a k is defensible
 
 
@@ -54,11 +52,8 @@ def answer(q: Question, found: Judgement, e: Evidence, edge: bool, mended: bool)
     limited = edge and k == q.ks[-1] and len(q.ks) > 1
     doubts = e.scaled not in (None, k) or unsettled or limited or best is not None
     share = e.halves[k] / max(e.halves.total(), 1)
-    if low == high and share == 1 and e.first == k and not doubts and not mended and name == MEASURED:
-        sure = "sure"
-    else:
-        close = high - low < NARROW and (share >= 0.5 or not e.halves)
-        sure = "leaning" if close and not doubts and len(q.ks) > 1 else "open"
+    agreed = low == high and share == 1 and e.first == k
+    sure = "sure" if agreed and not doubts and not mended and name == MEASURED else "open"
     said = [
         best and f"The best value is at k = {best}, where something collapsed, so that fit does not count.",
         _domination(q, e, k),

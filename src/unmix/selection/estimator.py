@@ -56,7 +56,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         The chosen number.
     range_ : tuple of int
         The least and the largest number that may be defended.
-    sureness_ : {"sure", "leaning", "open"}
+    sureness_ : {"sure", "open"}
         How sure the number is.
     reason_ : str
         Why, in sentences.

@@ -26,9 +26,9 @@ class Selection:
         The choice; None when the criteria disagree too much.
     range : tuple of int
         The least and the largest k that may be defended.
-    sureness : {"sure", "leaning", "open"}
-        How sure k is. On planted tables "sure" was right in at least 95 of 100, "leaning" more often than not; where
-        it is "open", take the range and not the number.
+    sureness : {"sure", "open"}
+        How sure k is. On planted tables "sure" was right in at least 95 of 100, "open" in 6 of 10: there take the
+        range and not the number.
     reason : str
         Why, in sentences.
     model : estimator
