@@ -72,16 +72,15 @@ def _kinds(used: list[Column]) -> str:
 def _columns(columns: list[Column]) -> Grid:
     """A line for each column."""
     roles = {"used": "", "id": "names the rows", "label": "label", "weight": "weight", "left out": "left out"}
-    rows = []
+    rows, holes = [], any(c.seen.missing for c in columns[:SHOWN])
     for c in columns[:SHOWN]:
         told = [t for t in (roles[c.role] + f": {c.why}" * bool(c.why), values(c)) if t]
         missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
         distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
-        rows.append([c.name, c.kind, "; ".join(told), missing, distinct])
+        rows.append([c.name, c.kind, "; ".join(told), *[missing] * holes, distinct])
     more = f" The first {SHOWN} of {len(columns):,}." if len(columns) > SHOWN else ""
-    return Grid(
-        f"Columns, and what each is taken for.{more}", ["column", "holds", "values", "empty", "different"], rows, 3
-    )
+    heads = ["column", "holds", "values", *["empty"] * holes, "different"]
+    return Grid(f"Columns, and what each is taken for.{more}", heads, rows, 3)
 
 
 def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
@@ -170,7 +169,11 @@ def _distances(view: View) -> tuple[list[str], dict[str, float]]:
     except ValueError:  # too few rows, or complete rows, to have distances
         return [], {}
     like = number(found.effective_columns, min(decimals(found.effective_columns), 1))
-    text = f"Distances of rows vary as they would in about {like} unrelated columns."
+    text = (
+        f"Distances of rows vary as they would in about {like} unrelated columns."
+        if found.effective_columns > 1
+        else "Distances of rows vary more than in a single column would be usual: some rows are far from the others."
+    )
     facts = {"effective_columns": float(found.effective_columns)}
     if found.trusted:
         text += f" Close by, the rows spread in about {found.likelihood.value:.2g} directions."

@@ -114,7 +114,8 @@ def _cells(view: View) -> Cells:
         use = uses[why.column]
         value, usual = use.decode(np.array([[why.value], [why.usual]]))[:, 0]
         spread = why.spread * use.scale
-        holds, expected, give = (number(float(v), decimals(spread)) for v in (value, usual, spread))
+        holds = number(float(value), 0 if use.kind in ("integer", "count") else decimals(spread))
+        expected, give = (number(float(v), decimals(spread)) for v in (usual, spread))
         told.append([view.name_of(int(rows[len(told)])), use.name, holds, f"{expected} ± {give}"])
     more = f" The first {len(told)} of {len(found)}." if len(found) > len(told) else ""
     caption = f"Cells that do not fit, the strangest of each row, and what the others of the row let expect.{more}"
@@ -142,6 +143,6 @@ def _spread(scores: np.ndarray, out: np.ndarray) -> Chart:
             for a, b, u, o in zip(edges, edges[1:], usual, strange, strict=False)]  # fmt: skip
     caption = "How strange rows are: scores of all rows" + (", the odd ones marked." if out.any() else ".")
     if beyond := len(scores) - len(near):
-        most = number(float(scores.max()), min(decimals(far), 1))
-        caption += f" The last bar holds {plural(beyond, 'row')} further out, up to a score of {most}, too."
+        most = number(float(scores.max()), min(decimals(float(scores.max())), 1))
+        caption += f" The last bar also holds {plural(beyond, 'row')} further out, up to a score of {most}."
     return Chart("histogram", caption, {"bins": bins, "x": "score (larger is stranger)", "y": "rows"})

@@ -57,8 +57,9 @@
         marks: many
           ? [Plot.hexagon(c.points, Plot.hexbin({ r: "count", fill: "mode", title: (v) => `${v.length} rows here, most of ${d3.mode(v)}` },
                                                 { ...place, fill: group, title: group, z: null, binWidth: 13, tip: true }))]
-          : [Plot.dot(c.points, { ...place, stroke: group, ...(symbols ? { symbol: group } : {}), r: 2.6, strokeWidth: 1.2 })],
+          : [Plot.dot(c.points, { ...place, stroke: group, ...(symbols ? { symbol: group } : {}), r: 2.6, strokeWidth: 1.5 })],
         after: (plot) => numbers(plot, d3.groups(c.points, (d) => d[2])),
+        note: many ? `The larger a hexagon, the more rows are there${colored ? "; its colour is that of most of them" : ""}. Numbers: the middles of groups.` : "",
       };
     },
     curve: (c) => ({
@@ -74,7 +75,7 @@
     heat: (c, width) => {
       const [marginLeft, tickFormat] = beside(c.columns, width), room = (width - marginLeft) / c.groups.length;
       const few = room > 62, most = Math.min(FAR, d3.max(c.cells, (d) => Math.abs(d.value)) || 1);
-      const tint = (d) => d3.interpolatePuOr(0.5 + d.value / most / 2 > 1 ? 1 : Math.max(0, 0.5 + d.value / most / 2));
+      const tint = (d) => d3.interpolatePuOr(0.5 - d3.median([-1, d.value / most, 1]) / 2);  // purple is higher
       return {
         height: 60 + 28 * c.columns.length, marginLeft, marginTop: few ? 28 : 44, marginBottom: 6, marginRight: 4, padding: 0.05,
         x: { label: few ? null : "group", labelAnchor: "center", labelArrow: "none", domain: c.groups, axis: "top",
@@ -82,7 +83,7 @@
         y: { label: null, domain: c.columns, tickFormat },
         marks: [
           Plot.cell(c.cells, { x: "group", y: "column", fill: tint, tip: { format: { fill: false, x: false, y: false } }, title: (d) => d.group + "\n" + d.text }),
-          room > 34 ? Plot.text(c.cells, { x: "group", y: "column", text: (d) => d3.format("+.1f")(d.value), fill: (d) => (d3.lab(tint(d)).l < 55 ? "white" : "black"), pointerEvents: "none" }) : null,
+          room > 34 ? Plot.text(c.cells, { x: "group", y: "column", text: (d) => d3.format("+.1f")(d.value).replace(/^.0\.0$/, "0.0"), fill: (d) => (d3.lab(tint(d)).l < 55 ? "white" : "black"), pointerEvents: "none" }) : null,
         ],
       };
     },
@@ -122,12 +123,13 @@
     pen.font = "12px " + getComputedStyle(document.body).fontFamily;
     for (const place of document.querySelectorAll("[data-chart]")) {
       const c = charts[place.dataset.chart], width = Math.max(280, Math.min(760, place.clientWidth));
-      const { after, ...spec } = kinds[c.kind](c, width);
+      const { after, note, ...spec } = kinds[c.kind](c, width);
       if (spec.x.label && spec.x.axis !== "top") { spec.x.labelOffset = 38; spec.marginBottom = 46; }  // below the numbers, not among them
-      const plot = Plot.plot({ width, style, ...spec });
+      const plot = Plot.plot({ width, style, marginTop: 30, ...spec });
       after?.(plot);
       plot.ariaHidden = "true";  // the place says what it shows
       place.replaceChildren(plot);
+      if (note) d3.select(place).append("p").attr("class", "note").text(note);
     }
   };
   let last = innerWidth, closed = [];
