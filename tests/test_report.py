@@ -182,6 +182,17 @@ def test_no_remark_is_left_out_unsaid():
     assert remarks[-1] == f"So do {9 * 8 // 2 - 5} pairs of columns more."
 
 
+def test_names_are_written_as_they_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    frame = pd.DataFrame(
+        {name: x * sign + 0.3 * rng.normal(size=100) for name, sign in (("a-b", 1), ("c-d", -1), ("e", 1))}
+    )
+    made = next(s for s in unmix.report(frame).sections if s.key == "components").shown[1]
+    assert all(name in made.rows[0][1] for name in ("a-b", "c-d"))
+    assert "−0." in made.rows[0][1]
+
+
 def test_numbers_are_written_as_their_column_is():
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)

@@ -77,7 +77,8 @@ def _made_of(found: FoundComponents, k: int) -> Grid:
     for i, c in enumerate(found.components[: min(k, TOLD)]):
         total += c.explained or 0.0
         some = list(c.loadings.items())[:5]
-        words = ", ".join(f"{name} {v:+.2f}".replace("-", "−") for name, v in some if abs(v) >= WEAK * abs(some[0][1]))
+        strong = [(name, f"{v:+.2f}".replace("-", "−")) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
+        words = ", ".join(f"{name} {v}" for name, v in strong)
         rows.append([str(i + 1), words, percent(c.explained or 0.0), percent(min(total, 1.0))])
     heads = ["component", "made of (correlations)", "tells", "together"]
     return Grid(f"Correlations of columns with the components, the strongest first.{more}", heads, rows, 2)
