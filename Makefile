@@ -1,4 +1,4 @@
-# The front door. Every target sets up what it needs in .venv; nothing else is touched.
+# The front door. Every target sets up what it needs in .venv; nothing else is touched, but for `browser`.
 PYTHON ?= python3
 VENV := .venv
 MINUTES ?= 15
@@ -7,13 +7,22 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 8
 export PYTHONDONTWRITEBYTECODE :=  # or every process of the tests would compile every file of Python again
 
-.PHONY: demo test quick processors lint attack bench tables docs clean
+.PHONY: demo test browser quick processors lint attack bench tables docs clean
 
 demo: $(VENV)/.core  ## the main job on a data set that scikit-learn carries
 	$(PY) examples/demo.py
 
-test: $(VENV)/.test lint  ## every test, also the slow ones
+test: $(VENV)/.test lint browser  ## every test, also the slow ones
 	$(PYTEST)
+
+APT := env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=5 \
+	-o Acquire::https::Timeout=5 -o APT::Update::Error-Mode=any -o DPkg::Lock::Timeout=0
+
+browser:  ## Chromium, which looks at the report, where apt may install it; without it its tests are skipped
+	@if command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { timeout 60 $(APT) update && \
+		$(APT) install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1; then :; \
+	else echo "No Chromium with chromedriver: the report is not tried in a browser (Debian: chromium, chromium-driver)."; fi
 
 quick: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) -m "not slow"

@@ -33,14 +33,16 @@ def cluster():
 def pytest_xdist_make_scheduler(config, log):
     """Tests go to whichever process is free, but those named `…_on_dask` to one: the cluster starts once.
 
-    So do those named `…_in_one_process`, which share what takes long to find out.
+    So do those named `…_in_a_browser`, and `…_in_one_process`, which share what takes long to find out.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             name = nodeid.split("[")[0]
-            return next((kind for kind in ("_on_dask", "_in_one_process") if name.endswith(kind)), nodeid)
+            return next(
+                (kind for kind in ("_on_dask", "_in_a_browser", "_in_one_process") if name.endswith(kind)), nodeid
+            )
 
     return Scheduling(config, log)
 

@@ -222,6 +222,59 @@ def test_columns_without_values_and_copies_are_told():
     assert "5 rows are copies" in remarks
 
 
+def test_columns_are_alike_by_the_rows_that_have_both():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 6)), columns=list("abcdef"))
+    frame["again"] = frame["a"] * 3 - 1
+    for name in "bcdef":  # few rows are complete, and in these b is c
+        frame.loc[rng.choice(200, 100, replace=False), name] = np.nan
+    whole = frame.index[frame.notna().all(axis=1)]
+    frame.loc[whole, "b"] = frame.loc[whole, "c"]
+    frame.loc[rng.choice(200, 90, replace=False), "again"] = np.nan
+    remarks = " ".join(unmix.report(frame).to_dict()["contents"]["remarks"])
+    assert "'a' and 'again' say the same" in remarks
+    assert "'b'" not in remarks
+
+
+def test_no_remark_is_left_out_unsaid():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100, 2)), columns=["x", "y"])
+    for j in range(8):
+        frame[f"flat {j}"] = (np.arange(100) == 3 * j).astype(float)
+        frame[f"again {j}"] = frame["x"] * (j + 2)
+    remarks = unmix.report(frame).to_dict()["contents"]["remarks"]
+    assert any("and 3 more hardly vary: at least 99.0% of their cells" in text for text in remarks)
+    assert remarks[-1] == f"So do {9 * 8 // 2 - 5} pairs of columns more."
+
+
+def test_names_are_written_as_they_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    frame = pd.DataFrame(
+        {name: x * sign + 0.3 * rng.normal(size=100) for name, sign in (("a-b", 1), ("c-d", -1), ("e", 1))}
+    )
+    made = next(s for s in unmix.report(frame).sections if s.key == "components").shown[1]
+    assert all(name in made.rows[0][1] for name in ("a-b", "c-d"))
+    assert "−0." in made.rows[0][1]
+
+
+def test_numbers_are_written_as_their_column_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    frame = pd.DataFrame({"a": x, "b": x + 0.1 * rng.normal(size=300), "c": rng.poisson(0.05, size=300)})
+    frame["d"] = (1000 * x + 50 * rng.normal(size=300)).round().astype(int)
+    frame.loc[10, ["d", "c"]] = [-80_000, 9]
+    odd = next(s for s in unmix.report(frame).sections if s.key == "odd")
+    shown = " ".join(" ".join(row) for part in odd.shown for row in getattr(part, "rows", []))
+    assert "-80,000" in shown
+    assert "c 9 (usually 0 to" in shown
+    assert "e+0" not in shown
+    spread = next(part for part in odd.shown if hasattr(part, "kind"))
+    assert "The last bar also holds" in spread.caption
+    assert spread.values["bins"][-1]["odd"] >= 1
+    assert spread.values["bins"][-1]["high"] < 0.1 * 80_000
+
+
 def test_only_some_rows_of_a_long_table_are_looked_at():
     rng = np.random.default_rng(0)
     n = 30_000

@@ -62,7 +62,7 @@ def _why(plain: Plain, usual: np.ndarray, x: np.ndarray) -> str:
         a, b = np.quantile(values, USUAL)
         if not unit or abs(value - middle) < FAR * unit or a <= value <= b:
             continue
-        places = decimals(float(values.std()))
+        places = decimals(float(values.std())) if (values % 1).any() else 0
         text = f"{use.name} {number(value, places)} (usually {number(float(a), places)} to {number(float(b), places)})"
         found.append((abs(value - middle) / unit, text))
     found.sort(key=lambda pair: -pair[0])

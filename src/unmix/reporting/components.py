@@ -44,7 +44,7 @@ def components(view: View) -> Section | None:
             "Share of the variance that each component tells; the filled ones tell more than unrelated columns would.",
             {"bars": bars, "x": "component", "y": "share of variance"},
         ),
-        _made_of(found, min(max(k, 1), TOLD)),
+        *([_made_of(found, k)] if k else []),
     ]
     code = (
         f"{view.opening}\npca = unmix.PCA('parallel', random_state={view.seed}).fit({view.named})"
@@ -73,10 +73,12 @@ def _named(found: FoundComponents, i: int) -> str:
 def _made_of(found: FoundComponents, k: int) -> Grid:
     """What components are made of."""
     rows, total = [], 0.0
-    for i, c in enumerate(found.components[:k]):
+    more = f" The first {TOLD} of {k}." if k > TOLD else ""
+    for i, c in enumerate(found.components[: min(k, TOLD)]):
         total += c.explained or 0.0
         some = list(c.loadings.items())[:5]
-        words = ", ".join(f"{name} {v:+.2f}".replace("-", "−") for name, v in some if abs(v) >= WEAK * abs(some[0][1]))
+        strong = [(name, f"{v:+.2f}".replace("-", "−")) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
+        words = ", ".join(f"{name} {v}" for name, v in strong)
         rows.append([str(i + 1), words, percent(c.explained or 0.0), percent(min(total, 1.0))])
     heads = ["component", "made of (correlations)", "tells", "together"]
-    return Grid("Correlations of columns with the components, the strongest first.", heads, rows, 2)
+    return Grid(f"Correlations of columns with the components, the strongest first.{more}", heads, rows, 2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 import unmix
 from unmix.explanation.contents import values
-from unmix.explanation.words import listed, percent, plural
+from unmix.explanation.words import decimals, listed, number, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.kinds import Column
@@ -16,6 +18,7 @@ HOLES_SHOWN = 30  # columns, and
 PATTERNS = 6  # patterns of empty cells
 NEARLY = 0.95  # share of one value, from which on a column hardly varies
 SAME = 0.999  # correlation, from which on two columns say the same
+PAIRS = 10  # rows that must know both
 NAMES = 5  # in a sentence
 
 
@@ -28,14 +31,15 @@ def contents(view: View) -> Section:
     kinds = _kinds(used)
     odd = [*_hardly_vary(view), *_twice(view)]
     answer = f"{plural(table.n, 'row')} and {plural(len(table.columns), 'column')}"
-    answer += f", {kinds}" if len(used) == len(table.columns) else f", of which {len(used)} can be used ({kinds})"
+    answer += f", {kinds}" if len(used) == len(table.columns) else f", of which {len(used):,} are used ({kinds})"
     holes = [c for c in used if c.seen.missing]
     answer += (
         f"; {percent(empty / cells)} of the cells are empty, in {plural(len(holes), 'column')}."
         if empty
         else "; no cell is empty."
     )
-    said = [f"{note[0].upper()}{note[1:]}." for note in table.notes] + odd
+    notes = [re.sub(r" \(--.*?\)", "", note) for note in table.notes]  # how to change it is for the command line
+    said = [f"{note[0].upper()}{note[1:]}." for note in notes] + odd
     told = _distances(view)
     shown: list[Chart | Grid] = [_columns(table.columns)]
     if holes:
@@ -61,22 +65,22 @@ def _kinds(used: list[Column]) -> str:
         "category": "of categories",
     }
     count = {kind: sum(c.kind == kind for c in used) for kind in words}
-    return ", ".join(f"{n} {words[kind]}" for kind, n in count.items() if n)
+    some = [f"{n:,} {words[kind]}" for kind, n in count.items() if n]
+    return ", ".join(some) if len(some) > 1 or len(used) < 2 else "all " + some[0].split(" ", 1)[1]
 
 
 def _columns(columns: list[Column]) -> Grid:
     """A line for each column."""
     roles = {"used": "", "id": "names the rows", "label": "label", "weight": "weight", "left out": "left out"}
-    rows = []
+    rows, holes = [], any(c.seen.missing for c in columns[:SHOWN])
     for c in columns[:SHOWN]:
         told = [t for t in (roles[c.role] + f": {c.why}" * bool(c.why), values(c)) if t]
         missing = percent(c.seen.missing / c.seen.rows) if c.seen.missing else ""
         distinct = f"{c.seen.distinct:,}" if c.seen.distinct is not None and c.kind != "date" else ""
-        rows.append([c.name, c.kind, "; ".join(told), missing, distinct])
-    more = f" The first {SHOWN} of {len(columns)}." if len(columns) > SHOWN else ""
-    return Grid(
-        f"Columns, and what each is taken for.{more}", ["column", "holds", "values", "empty", "different"], rows, 3
-    )
+        rows.append([c.name, c.kind, "; ".join(told), *[missing] * holes, distinct])
+    more = f" The first {SHOWN} of {len(columns):,}." if len(columns) > SHOWN else ""
+    heads = ["column", "holds", "values", *["empty"] * holes, "different"]
+    return Grid(f"Columns, and what each is taken for.{more}", heads, rows, 3)
 
 
 def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
@@ -117,7 +121,10 @@ def _hardly_vary(view: View) -> list[str]:
         share = float(np.unique(x, axis=0, return_counts=True)[1].max()) / len(x)
         if share >= NEARLY:
             out.append((use.name, share))
-    return [f"{name!r} hardly varies: {percent(share)} of its cells are the same." for name, share in out[:NAMES]]
+    if len(out) > 1:
+        names = listed([repr(name) for name, _ in out], NAMES)
+        return [f"{names} hardly vary: at least {percent(min(share for _, share in out))} of their cells are the same."]
+    return [f"{name!r} hardly varies: {percent(share)} of its cells are the same." for name, share in out]
 
 
 def _twice(view: View) -> list[str]:
@@ -125,17 +132,12 @@ def _twice(view: View) -> list[str]:
     out, x = [], view.x
     numbers = [j for j, use in enumerate(np.repeat([not u.levels for u in view.some.recipe.uses],
                                                    [u.width for u in view.some.recipe.uses])) if use]  # fmt: skip
-    full = x[~np.isnan(x).any(axis=1)][:, numbers]
-    if len(full) > 2 and 1 < len(numbers) <= 1000:
-        sd = full.std(axis=0)
-        vary = sd > 0
-        names = np.array(view.some.names)[numbers][vary]
-        z = (full[:, vary] - full[:, vary].mean(axis=0)) / sd[vary]
-        alike = np.argwhere(np.triu(np.abs(z.T @ z) / len(z) >= SAME, 1))
-        out += [
-            f"{str(names[i])!r} and {str(names[j])!r} say the same (correlation beyond ±{SAME})."
-            for i, j in alike[:NAMES]
-        ]
+    if 1 < len(numbers) <= 1000:
+        names = np.array(view.some.names)[numbers]
+        pairs = [(repr(str(names[i])), repr(str(names[j]))) for i, j in _alike(x[:, numbers])]
+        out += [f"{a} and {b} say the same (correlation beyond ±{SAME})." for a, b in pairs[:NAMES]]
+        if len(pairs) > NAMES:
+            out.append(f"So do {plural(len(pairs) - NAMES, 'pair')} of columns more.")
     rows = x[~np.isnan(x).all(axis=1)]
     double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
     if double:
@@ -145,19 +147,35 @@ def _twice(view: View) -> list[str]:
     return out
 
 
+def _alike(x: np.ndarray) -> np.ndarray:
+    """Pairs of columns that say the same, where both are known."""
+    seen = ~np.isnan(x)
+    known = seen.sum(axis=0)
+    z = np.where(seen, x - np.where(seen, x, 0.0).sum(axis=0) / np.maximum(known, 1), 0.0)
+    m = seen.astype(np.float64)
+    n = np.maximum(m.T @ m, 1.0)
+    mean, square = z.T @ m / n, (z * z).T @ m / n  # of each column, over the rows that know the other, too
+    varies = square - mean * mean
+    both = np.sqrt(np.maximum(varies, 0.0) * np.maximum(varies.T, 0.0))
+    floor = 1e-9 * np.maximum(np.sqrt(np.outer(np.diag(square), np.diag(square))), 1e-300)
+    same = np.abs(z.T @ z / n - mean * mean.T) >= SAME * np.maximum(both, floor)
+    return np.argwhere(np.triu(same & (n >= PAIRS), 1))
+
+
 def _distances(view: View) -> tuple[list[str], dict[str, float]]:
     """How far distances have concentrated, and how many dimensions the rows have."""
     try:
         found = unmix.dimension(view.usual, random_state=view.seed)
     except ValueError:  # too few rows, or complete rows, to have distances
         return [], {}
-    spread = 100 * np.sqrt(found.variance) / found.mean
+    like = number(found.effective_columns, min(decimals(found.effective_columns), 1))
     text = (
-        f"Squared distances of rows differ by {spread:.0f} % from pair to pair, as much as in "
-        f"{found.effective_columns:.3g} unrelated columns."
+        f"Distances of rows vary as they would in about {like} unrelated columns."
+        if found.effective_columns > 1
+        else "Distances of rows vary more than in a single column would be usual: some rows are far from the others."
     )
     facts = {"effective_columns": float(found.effective_columns)}
     if found.trusted:
-        text += f" Locally the rows have about {found.likelihood.value:.2g} dimensions."
+        text += f" Close by, the rows spread in about {found.likelihood.value:.2g} directions."
         facts["intrinsic_dimension"] = float(found.likelihood.value)
     return [text], facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import unmix
-from unmix.explanation.words import listed, percent
+from unmix.explanation.words import decimals, listed, number, percent
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.part import part_of
@@ -30,7 +30,8 @@ def holes(view: View) -> Section | None:
             continue
         wrong = kinds.get(name) in ("boolean", "category")
         known = max(float(1.0 - (error / plain if wrong else (error / plain) ** 2)), 0.0)
-        told = [f"{100 * v:.0f}% wrong" if wrong else f"±{v:.3g}" for v in (error, plain)]
+        places = decimals(float(plain)) + 1
+        told = [f"{100 * v:.0f}% wrong" if wrong else f"±{number(float(v), places)}" for v in (error, plain)]
         lines.append((known, [name, f"{empty[name]:,}", *told, percent(known)]))
     if not lines:
         return None
@@ -60,8 +61,9 @@ def holes(view: View) -> Section | None:
     )
     reason = imputer.reason_.rstrip(".")
     said = [
-        f"{reason[:1].upper()}{reason[1:]}. Guesses are right as far as cells are missing at random or by what other "
-        "columns show; where a cell is missing because of its own value, nobody can tell from the table."
+        "Guesses are right as far as cells are missing at random or by what other columns show; where a cell is "
+        "missing because of its own value, nobody can tell from the table.",
+        f"How they are made: {reason[:1].lower()}{reason[1:]}.",
     ]
     facts = {"known": {row[0]: known for known, row in lines}, "chosen": imputer.chosen_}
     return Section("holes", "What the empty cells would hold", answer, said, shown, code, facts)

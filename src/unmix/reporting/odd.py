@@ -9,7 +9,7 @@ import numpy as np
 
 import unmix
 from unmix.explanation.rows import reasons
-from unmix.explanation.words import listed, plural
+from unmix.explanation.words import decimals, listed, number, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.kinds import AMOUNTS
@@ -20,6 +20,7 @@ LEAST = 3  # rows that are shown where none is odd
 ALPHA = 0.05
 FEW = 0.1  # of all rows, up to which odd ones are left out where groups and components are sought
 BINS = 40
+REACH = 8.0  # interquartile ranges beyond the upper quartile, as far as scores are drawn one by one
 ENOUGH = 50  # cells of a column that are needed to speak of its tail
 WIDEST = 200  # columns of which single cells are judged
 
@@ -108,21 +109,23 @@ def _cells(view: View) -> Cells:
     found = [(int(i), uses[worst[i]].name) for i in rows]
     if not found:
         return Cells([], [], "")
-    told = []
+    told: list[list[str]] = []
     for why in judge.reasons(x, rows[:SHOWN], most=1):
         use = uses[why.column]
         value, usual = use.decode(np.array([[why.value], [why.usual]]))[:, 0]
-        row = view.name_of(int(rows[len(told)]))
-        told.append([row, use.name, f"{value:.4g}", f"{usual:.4g}", f"{why.spread * use.scale:.2g}"])
+        spread = why.spread * use.scale
+        holds = number(float(value), 0 if use.kind in ("integer", "count") else decimals(spread))
+        expected, give = (number(float(v), decimals(spread)) for v in (usual, spread))
+        told.append([view.name_of(int(rows[len(told)])), use.name, holds, f"{expected} ± {give}"])
     more = f" The first {len(told)} of {len(found)}." if len(found) > len(told) else ""
-    caption = f"Cells that do not fit the others of their row, the strangest of each row.{more}"
+    caption = f"Cells that do not fit, the strangest of each row, and what the others of the row let expect.{more}"
     columns = [at[j][0] for j in kept]
     code = (
         f"\n\nX = table.read(0, table.n)[:, {columns}]  # {listed([repr(use.name) for use in uses], 3)}\n"
         f"judge = unmix.OutlierDetector(unmix.PCA({factors}), cells=True, random_state={view.seed})\n"
         "print(judge.fit(X).odd_cells().nonzero())"
     )
-    return Cells(found, [Grid(caption, ["row", "column", "holds", "usual", "±"], told, 2)], code)
+    return Cells(found, [Grid(caption, ["row", "column", "holds", "expected"], told, 2)], code)
 
 
 def _p(value: float) -> str:
@@ -131,9 +134,15 @@ def _p(value: float) -> str:
 
 def _spread(scores: np.ndarray, out: np.ndarray) -> Chart:
     """How scores spread, and where the odd ones are."""
-    edges = np.histogram_bin_edges(scores, BINS)
-    usual, strange = (np.histogram(scores[rows], edges)[0] for rows in (~out, out))
+    low, high = np.quantile(scores, [0.25, 0.75])
+    far = high + REACH * (high - low)
+    near = scores if scores.max() <= far or not high > low else scores[scores <= far]
+    edges = np.histogram_bin_edges(near, BINS)
+    usual, strange = (np.histogram(np.minimum(scores[rows], edges[-1]), edges)[0] for rows in (~out, out))
     bins = [{"low": float(a), "high": float(b), "usual": int(u), "odd": int(o)}
             for a, b, u, o in zip(edges, edges[1:], usual, strange, strict=False)]  # fmt: skip
-    return Chart("histogram", "How strange rows are: scores of all rows, the odd ones marked.",
-                 {"bins": bins, "x": "score (larger is stranger)", "y": "rows"})  # fmt: skip
+    caption = "How strange rows are: scores of all rows" + (", the odd ones marked." if out.any() else ".")
+    if beyond := len(scores) - len(near):
+        most = number(float(scores.max()), min(decimals(float(scores.max())), 1))
+        caption += f" The last bar also holds {plural(beyond, 'row')} further out, up to a score of {most}."
+    return Chart("histogram", caption, {"bins": bins, "x": "score (larger is stranger)", "y": "rows"})

@@ -14,6 +14,16 @@ from typing import Any
 import unmix
 from unmix.reporting.section import Chart, Grid, Section
 
+NAV = {
+    "contents": "Contents",
+    "groups": "Groups",
+    "components": "Components",
+    "parts": "Parts",
+    "odd": "Odd rows",
+    "holes": "Empty cells",
+}  # a line of links, which stays on top
+LONG = 24  # characters, from which on a column of words is given room
+TALL = 15  # rows, from which on a table is looked at through a window
 SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
 
 
@@ -34,10 +44,11 @@ def tag(name: str, *inside: Any, **attributes: Any) -> Html:
 
 def page(title: str, sections: list[Section], notes: list[str]) -> str:
     """The whole page."""
-    links = [tag("a", s.title, href=f"#{s.key}") for s in sections]
+    links = [tag("a", NAV.get(s.key, s.title), href=f"#{s.key}") for s in sections]
     body = [
         tag("header", tag("p", "unmix report", class_="kind"), tag("h1", title)),
         tag("nav", *links, aria_label="Sections"),
+        tag("noscript", tag("p", "Scripts are switched off: sentences and tables are here, pictures are not.")),
         tag("main", summary(title, sections), *map(_section, sections), *_notes(notes)),
         tag("footer", f"Made by unmix {unmix.__version__}. The page holds all that it shows: nothing is loaded."),
     ]
@@ -68,7 +79,11 @@ def _section(s: Section) -> Html:
         tag("p", s.answer, class_="answer"),
         *(tag("p", text) for text in s.said),
         *shown,
-        tag("details", tag("summary", "The lines of Python behind these numbers"), tag("pre", tag("code", s.code))),
+        tag(
+            "details",
+            tag("summary", "The lines of Python behind these numbers"),
+            tag("pre", tag("code", s.code), tabindex="0"),
+        ),
         id=s.key,
     )
 
@@ -79,15 +94,16 @@ def _chart(chart: Chart, key: str) -> Html:
 
 
 def _grid(grid: Grid) -> Html:
-    heads = [
-        tag("th", head, scope="col", class_="word" if j < grid.left else "number") for j, head in enumerate(grid.heads)
-    ]
+    kinds = ["word" if j < grid.left else "number" for j in range(len(grid.heads))]
+    for j in range(grid.left):
+        kinds[j] += " long" * any(len(row[j]) > LONG for row in grid.rows)
+    heads = [tag("th", head, scope="col", class_=kind) for head, kind in zip(grid.heads, kinds, strict=True)]
     rows = [
-        tag("tr", *(tag("td", cell, class_="word" if j < grid.left else "number") for j, cell in enumerate(row)))
-        for row in grid.rows
+        tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True))) for row in grid.rows
     ]
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return tag("figure", tag("figcaption", grid.caption), tag("div", table, class_="wide", tabindex="0"))
+    seen = tag("div", table, class_="wide tall" if len(rows) > TALL else "wide", tabindex="0")
+    return tag("figure", tag("figcaption", grid.caption), seen)
 
 
 def _notes(notes: list[str]) -> list[Html]:
