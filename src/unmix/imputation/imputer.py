@@ -46,6 +46,7 @@ from unmix.imputation.report import Report, how_well
 from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
 from unmix.imputation.tables import Grid, Sheet, durations, is_table
+from unmix.io.site import Documented
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files
@@ -57,7 +58,7 @@ from unmix.table.table import Table
 FIT_ROWS = 20_000  # of which densities are made, at most
 
 
-class Imputer(Files, TransformerMixin, BaseEstimator):
+class Imputer(Files, TransformerMixin, Documented, BaseEstimator):
     """Fill the empty cells of any table, say how sure each filling is, and draw several.
 
     Candidates (one Gaussian, mixtures of several, both of the columns and of their normal scores, smooth regressions,
