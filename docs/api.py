@@ -189,7 +189,9 @@ def listing(names, where):
     """A line for each of these, with a link to its page."""
     lines = ["| | |", "|---|---|"]
     for name, thing in names:
-        lines += [f"| [`{name}`]({where.format(file=FILES.get(name, name))}) | {sentence(inspect.getdoc(thing) or '')} |"]
+        lines += [
+            f"| [`{name}`]({where.format(file=FILES.get(name, name))}) | {sentence(inspect.getdoc(thing) or '')} |"
+        ]
     return lines
 
 
@@ -294,9 +296,10 @@ def pages():
         lines += [f"| [`unmix.{room}`]({room}.md) | {title} |"]
         out[f"api/{room}.md"] = room_page(room, title, module)
     out["api/contract.md"] = contract_page()
-    every = [*(FILES.get(n, n) for n in chain.from_iterable(QUESTIONS.values())), *ROOMS, "contract"]
-    lines += ["| [the contract](contract.md) | What a model is made of |", ""]
-    lines += ["```{toctree}", ":hidden:", ":maxdepth: 1", "", "../models/index", *every, "```", ""]
+    lines += ["", "For those who write models: [what a model is made of](contract.md).", ""]
+    parts = {"Models": ["../models/index"]} | {t: [FILES.get(n, n) for n in names] for t, names in QUESTIONS.items()}
+    for title, names in (parts | {"Rooms": list(ROOMS), "Inside": ["contract"]}).items():
+        lines += ["```{toctree}", f":caption: {title}", ":hidden:", ":maxdepth: 1", "", *names, "```", ""]
     out["api/index.md"] = "\n".join(lines)
     return out
 

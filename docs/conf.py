@@ -45,7 +45,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": rf"/(?!({absent})\.py)plot_",
-    "subsection_order": ExplicitOrder([f"gallery/{name}" for name in ("groups", "components", "holes", "large", "recordings")]),
+    "subsection_order": ExplicitOrder(
+        [f"gallery/{name}" for name in ("groups", "components", "holes", "large", "recordings")]
+    ),
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "gen_backreferences",
     "doc_module": "unmix",
@@ -64,6 +66,7 @@ napoleon_use_param = False  # else Sphinx takes the words of types for names, an
 napoleon_custom_sections = [("Attributes", "params_style")]
 default_role = "code"
 exclude_patterns = ["_build", "_static", "gallery", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
+
 
 def make_pages(app):
     import api

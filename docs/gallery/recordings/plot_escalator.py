@@ -5,8 +5,8 @@ An escalator without its people
 A film from a subway station. ``RobustPCA`` parts what is always there, or comes round again and again as steps do, from
 those who pass.
 
-The film is the escalator of the I2R data set, ``escalator_data.mat`` of RLprojects-envs/FAST_RCPA on GitHub: 200 frames of
-130×160 pixels, in grey levels from 0 to 255.
+The film is the escalator of the I2R data set, ``escalator_data.mat`` of RLprojects-envs/FAST_RCPA on GitHub: 200
+frames of 130×160 pixels, in grey levels from 0 to 255.
 """
 
 # %%

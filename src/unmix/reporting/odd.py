@@ -108,7 +108,7 @@ def _cells(view: View) -> Cells:
     found = [(int(i), uses[worst[i]].name) for i in rows]
     if not found:
         return Cells([], [], "")
-    told = []
+    told: list[list[str]] = []
     for why in judge.reasons(x, rows[:SHOWN], most=1):
         use = uses[why.column]
         value, usual = use.decode(np.array([[why.value], [why.usual]]))[:, 0]
