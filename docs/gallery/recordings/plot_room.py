@@ -53,4 +53,5 @@ for ax in axes[1]:
     ax.set_xlabel("seconds")
 
 # %%
-# At the same instant components are uncorrelated, by construction; a moment later they are not. For rooms, unmix the spectra of short pieces, frequency by frequency; that is no part of this library.
+# At the same instant components are uncorrelated, by construction; a moment later they are not. For rooms, unmix the
+# spectra of short pieces, frequency by frequency; that is no part of this library.
