@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import unmix
-from unmix.io.site import SITE
+from unmix.engine.site import SITE
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -120,7 +120,7 @@ def test_every_page_is_in_a_table_of_contents(pages):
 
 
 def test_pages_of_the_gallery_begin_with_a_title_and_are_in_order():
-    order = re.search(r'in \(("groups".*?)\)\]\)', (DOCS / "conf.py").read_text())[1]
+    order = re.search(r'in \(("groups".*?)\)', (DOCS / "conf.py").read_text())[1]
     assert set(re.findall(r"\w+", order)) == {path.parent.name for path in GALLERY}
     recordings = re.findall(r'"(plot_\w+)": ', (DOCS / "conf.py").read_text())
     assert sorted(recordings) == [path.stem for path in GALLERY if path.parent.name == "recordings"]

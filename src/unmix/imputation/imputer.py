@@ -29,6 +29,7 @@ from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.engine.draws import generator, turn
 from unmix.engine.runners import one_blas_thread
+from unmix.engine.site import Documented
 from unmix.imputation.candidates import (
     DENSITIES,
     MEAN,
@@ -46,7 +47,6 @@ from unmix.imputation.report import Report, how_well
 from unmix.imputation.saved import contradiction
 from unmix.imputation.stacking import Spread, combined
 from unmix.imputation.tables import Grid, Sheet, durations, is_table
-from unmix.io.site import Documented
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.files import Files

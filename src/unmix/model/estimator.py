@@ -25,7 +25,6 @@ from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step
-from unmix.io.site import Documented
 from unmix.model.contract import Contract
 from unmix.model.files import ModelFiles
 from unmix.model.found import shown
@@ -48,7 +47,6 @@ class Model(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     CallbackSupportMixin,
-    Documented,
     Parameters,
 ):
     """Base of all models: X ≈ Z U.
@@ -82,7 +80,6 @@ class Model(
     stages_: list[Ended]
     n_features_in_: int
     recipe_: Recipe
-    _doc_page = "models/{name}.html"
     _dtype_: np.dtype
     _parts_: Any
     _online_: tuple[Any, int, float]

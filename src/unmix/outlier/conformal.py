@@ -38,8 +38,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
+from unmix.engine.site import Documented
 from unmix.engine.sources import Source
-from unmix.io.site import Documented
 from unmix.maths.arrays import Array
 from unmix.model.adapter import opened, pairwise, streams
 from unmix.model.files import Files

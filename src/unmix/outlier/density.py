@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unmix.engine.config import get_config
+from unmix.engine.site import Documented
 from unmix.engine.sources import as_source
-from unmix.io.site import Documented
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.mixture.gaussian import GaussianMixture
 from unmix.model.capabilities import Density, Imputes

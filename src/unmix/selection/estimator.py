@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.described import conform
-from unmix.io.site import Documented
+from unmix.engine.site import Documented
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Density, Groups, Memberships

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unmix.io.site import Documented
+from unmix.engine.site import Documented
 from unmix.table.recipe import Recipe
 from unmix.table.table import Table
 
