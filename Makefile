@@ -46,9 +46,9 @@ bench: $(VENV)/.bench  ## ours beside the fastest peers: ratios of time and memo
 tables: $(VENV)/.core  ## the tables of models in README.md and docs/, from the classes
 	$(PY) -m docs.tables
 
-docs: $(VENV)/.core  ## the documentation as HTML in docs/_build
+docs: $(VENV)/.core  ## the documentation as HTML in docs/_build; a warning is an error
 	$(PIP) --editable ".[docs]"
-	$(PY) -m sphinx -q -b html docs docs/_build
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -9,13 +9,14 @@ from pathlib import Path
 import tables
 
 import unmix
+import unmix.linear
 import unmix.mixture
 import unmix.outlier
 import unmix.plot
 import unmix.testing
 import unmix.validate
-from unmix.model.contract import Contract
 from unmix.model.facts import HEADS, facts
+from unmix.model.peer import counterpart
 
 FAMILIES = {
     "unmix.linear": "Components and factors",
@@ -34,7 +35,21 @@ ORDER = [
     "transform",
     "inverse_transform",
 ]
-INSIDE = {"U", "b", "fit", "stats", "before", "shape", "given", "method", "unit", "x", "job", "seed", "data", "more"}
+SECTIONS = re.compile(r"^ *(Parameters|Returns)\n *-{3,}$", re.MULTILINE)  # what a method for users says
+NEAR = {  # what answers the like in scikit-learn, where no name is shared
+    "ProbabilisticPCA": ["sklearn.decomposition.PCA"],
+    "GaussianImputer": ["sklearn.impute.IterativeImputer"],
+    "MixtureOfFactorAnalyzers": ["sklearn.mixture.GaussianMixture", "sklearn.decomposition.FactorAnalysis"],
+    "SoftKMeans": ["sklearn.cluster.KMeans"],
+    "KernelKMeans": ["sklearn.cluster.SpectralClustering"],
+    "Imputer": ["sklearn.impute.IterativeImputer", "sklearn.impute.KNNImputer"],
+    "OutlierDetector": ["sklearn.ensemble.IsolationForest", "sklearn.neighbors.LocalOutlierFactor"],
+    "TableEncoder": ["sklearn.compose.ColumnTransformer"],
+    "Select": ["sklearn.model_selection.GridSearchCV"],
+    "config": ["sklearn.config_context"],
+    "get_config": ["sklearn.get_config"],
+    "set_config": ["sklearn.set_config"],
+}
 QUESTIONS = {
     "Questions": [
         "report",
@@ -50,34 +65,58 @@ QUESTIONS = {
     "Rows and tables": ["Table", "TableEncoder", "TableError", "as_source", "triples"],
     "Settings and files": ["config", "get_config", "set_config", "load", "models", "Model"],
 }
+FILES = {"select": "select-function"}  # some systems take select.md and Select.md for one
 ROOMS = {
     "validate": (unmix.validate, "How sure is a clustering?"),
     "outlier": (unmix.outlier, "Scores, p-values and false discoveries"),
+    "linear": (unmix.linear, "Rank, range and null space"),
     "mixture": (unmix.mixture, "Families of columns for `Mixture`"),
     "plot": (unmix.plot, "Pictures"),
     "testing": (unmix.testing, "The laws, for models of one's own"),
 }
 
 
+def public(cls):
+    """Names of the methods and properties of a class, without scikit-learn's metadata routing and Python's own."""
+    names = [name for name in dir(cls) if not re.match(r"_|set_\w+_request$|get_metadata_routing$", name)]
+    return [name for name in names if owner(cls, name).__module__ != "builtins" and is_method(cls, name)]
+
+
+def owner(cls, name):
+    """The class that a name comes from."""
+    return next(base for base in cls.__mro__ if name in vars(base))
+
+
+def is_method(cls, name):
+    """Whether a name is a method or a property, not a value or a class."""
+    thing = inspect.getattr_static(cls, name)
+    return isinstance(thing, property) or (callable(getattr(cls, name, None)) and not inspect.isclass(thing))
+
+
+def kind_of(cls, name):
+    """What Sphinx calls it."""
+    return "property" if isinstance(inspect.getattr_static(cls, name), property) else "method"
+
+
 def for_users(cls):
-    """Names of the public methods and properties of a model that are not part of the contract, in the order of use."""
-    names = [name for name in dir(cls) if not name.startswith("_") and not hidden(cls, name)]
+    """Names of the methods of a class that people call, in the order of use; the others are its contract."""
+    gone = {"partial_fit": "online" in getattr(cls, "exempt", ()), "to_sklearn": not getattr(cls, "peer", True)}
+    names = [name for name in public(cls) if is_told(cls, name) and not gone.get(name)]
     return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
-def hidden(cls, name):
-    """Whether a name is an attribute of the class, a method of the contract, or scikit-learn's routing."""
-    thing = inspect.getattr_static(cls, name)
-    if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) or name in vars(Contract):
-        return True
-    if isinstance(thing, property):
-        return True
-    if not callable(getattr(cls, name, None)) or inspect.isclass(thing):
-        return True
-    takes = list(inspect.signature(getattr(cls, name)).parameters)
-    takes = takes[1:] if takes[:1] == ["self"] else takes
-    own = (getattr(cls, name).__doc__ or "").strip()
-    return not own or (bool(takes) and takes[0] in INSIDE) or ("Returns" not in own and "Parameters" not in own)
+def is_told(cls, name):
+    """Whether a method says what it takes or returns; of what people write themselves every method is told."""
+    if kind_of(cls, name) == "property":
+        return name.endswith("_") or not issubclass(cls, unmix.Model)
+    return SECTIONS.search(documented(cls, name)) or issubclass(cls, (unmix.mixture.Family, unmix.testing.Problem))
+
+
+def documented(cls, name):
+    """The docstring of a method, and the sections of the one that it takes the place of where it has none itself."""
+    own, *others = [inspect.getdoc(vars(base)[name]) or "" for base in cls.__mro__ if name in vars(base)] or [""]
+    more = next((text for text in [own, *others] if SECTIONS.search(text)), "")
+    return own if own == more or not more else f"{own}\n\n{more[SECTIONS.search(more).start() :]}"
 
 
 def first(thing):
@@ -94,28 +133,41 @@ def model_page(name, cls):
     flags = {HEADS[fact]: on for fact, on in told._asdict().items() if fact != "finds"}
     lines += ["| " + " | ".join(flags) + " |", "|" + ":-:|" * len(flags)]
     lines += ["| " + " | ".join("✓" if on else "–" for on in flags.values()) + " |", ""]
-    if cls.peer:
-        at = f"https://scikit-learn.org/stable/modules/generated/{public(cls.peer)}.html"
-        lines += [
-            f"Takes the place of [`{public(cls.peer)}`]({at}): see [what differs](../coming_from_scikit_learn.md).",
-            "",
-        ]
-    methods = for_users(cls)
-    lines += ["```{eval-rst}", f".. currentmodule:: {cls.__module__}", f".. autoclass:: {name}", "```", ""]
+    lines += see_also(name, namesake(cls))
+    lines += ["```{eval-rst}", ".. currentmodule:: unmix", f".. autoclass:: {name}", "```", ""]
+    lines += ["## Methods", "", *methods(name, cls, for_users(cls))]
     lines += ["## Attributes of every fitted model", "", "```{eval-rst}"]
     common = inspect.cleandoc(unmix.Model.__doc__).partition("Attributes\n----------\n")[2]
     lines += [re.sub(r"^(\w+) : (.+)$", r"``\1`` : \2", line) for line in common.splitlines()] + ["```", ""]
-    lines += ["## Methods", "", "| | |", "|---|---|"]
-    lines += [f"| [`{m}`](#{cls.__module__}.{name}.{m}) | {first(getattr(cls, m))} |" for m in methods]
-    lines += ["", "```{eval-rst}"]
-    for m in methods:
-        lines += [f".. automethod:: {cls.__module__}.{name}.{m}"]
-    lines += ["```", "", "## What is computed", "", "```text", equations, "```", ""]
+    lines += ["## What is computed", "", "```text", equations, "```", ""]
     for what, why in {**cls.exempt, **cls.exempt_checks}.items():
         lines += [f"- *Exempt from* `{what}`: {why}"]
-    if gallery(name):
-        lines += ["", "## Examples", "", "```{eval-rst}", f".. minigallery:: unmix.{name}", "```"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *examples(name)]) + "\n"
+
+
+def see_also(name, theirs=None):
+    """What is like it in scikit-learn, with links."""
+    links = [f"[`{n}`](https://scikit-learn.org/stable/modules/generated/{n}.html)" for n in NEAR.get(name, [theirs])]
+    if theirs:
+        return [f"See also {links[0]}, whose place it takes: [what differs](../coming_from_scikit_learn.md).", ""]
+    return [f"See also {', '.join(links)}.", ""] if name in NEAR else []
+
+
+def methods(name, cls, names):
+    """A table of methods, then each in full."""
+    if not names:
+        return []
+    lines = ["| | |", "|---|---|"]
+    lines += [f"| [`{m}`](#unmix.{name}.{m}) | {sentence(documented(cls, m))} |" for m in names]
+    lines += ["", "```{eval-rst}", ".. currentmodule:: unmix"]
+    for m in names:
+        lines += [f".. auto{kind_of(cls, m)}:: {name}.{m}"]
+    return [*lines, "```", ""]
+
+
+def examples(name):
+    """The pages of the gallery that use it."""
+    return ["", "## Examples", "", "```{eval-rst}", f".. minigallery:: unmix.{name}", "```"] if gallery(name) else []
 
 
 def gallery(name):
@@ -123,49 +175,57 @@ def gallery(name):
     return any(f"unmix.{name}(" in page.read_text() for page in Path(__file__).parent.glob("gallery/*/*.py"))
 
 
-def public(peer):
-    """The name of scikit-learn's class as people import it."""
-    module, _, name = peer.rpartition(".") if isinstance(peer, str) else (peer.__module__, "", peer.__name__)
-    return ".".join([part for part in module.split(".") if not part.startswith("_")] + [name])
+def namesake(cls):
+    """The name of scikit-learn's class of the same name, as people import it, or None."""
+    return f"{cls.peer.home}.{counterpart(cls).__name__}" if cls.peer else None
+
+
+def sentence(text):
+    """The first paragraph of a docstring, on one line of a table."""
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def listing(names, where):
     """A line for each of these, with a link to its page."""
     lines = ["| | |", "|---|---|"]
     for name, thing in names:
-        lines += [f"| [`{name}`]({where.format(name=name)}) | {first(thing)} |"]
+        lines += [
+            f"| [`{name}`]({where.format(file=FILES.get(name, name))}) | {sentence(inspect.getdoc(thing) or '')} |"
+        ]
     return lines
 
 
 def thing_page(name, thing):
     """A function or a class that is no model, with all of its methods."""
-    lines = [f"# {name}", "", "```{eval-rst}", ".. currentmodule:: unmix"]
-    if inspect.isclass(thing):
-        lines += [
-            f".. autoclass:: unmix.{name}",
-            "   :members:",
-            "   :inherited-members: BaseEstimator, tuple, ValueError",
-        ]
-    else:
-        lines += [f".. autofunction:: unmix.{name}"]
-    lines += ["```", ""]
-    if gallery(name):
-        lines += ["## Examples", "", "```{eval-rst}", f".. minigallery:: unmix.{name}", "```", ""]
-    return "\n".join(lines)
+    kind = "class" if inspect.isclass(thing) else "function"
+    lines = [f"# {name}", "", *see_also(name)]
+    lines += ["```{eval-rst}", ".. currentmodule:: unmix", f".. auto{kind}:: {name}", "```", ""]
+    if kind == "class":
+        lines += ["## Methods", "", *methods(name, thing, names)] if (names := for_users(thing)) else []
+    if thing is unmix.Model:
+        lines += ["What those who write a model implement is [the contract](contract.md).", ""]
+    return "\n".join([*lines, *examples(name), ""])
 
 
 def room_page(room, title, module):
-    """All of a module's public names."""
-    lines = [f"# unmix.{room}", "", f"{title}.", "", "```{eval-rst}", f".. currentmodule:: unmix.{room}"]
-    for name in module.__all__:
+    """All of a module's public names; those that have a page are but named."""
+    lines = [f"# unmix.{room}", "", f"{title}.", ""]
+    known = {name: "../models" for name in unmix.models()} | dict.fromkeys(chain.from_iterable(QUESTIONS.values()), ".")
+    mine = [name for name in module.__all__ if name not in known or name == room]
+    links = [f"[`{name}`]({known[name]}/{FILES.get(name, name)}.md)" for name in module.__all__ if name not in mine]
+    lines += [f"On pages of their own: {', '.join(links)}.", ""] if links else []
+    lines += ["```{eval-rst}", f".. currentmodule:: unmix.{room}"]
+    for name in mine:
         thing = getattr(module, name)
-        kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-        lines += [f".. {kind}:: unmix.{room}.{name}"] + ["   :members:"] * inspect.isclass(thing)
+        lines += [f".. auto{'class' if inspect.isclass(thing) else 'function'}:: {name}"]
+        for m in for_users(thing) if inspect.isclass(thing) else []:
+            lines += ["", f"   .. auto{kind_of(thing, m)}:: {m}"]
+        lines += [""]
     return "\n".join([*lines, "```", ""])
 
 
 def contract_page():
-    """What a model is made of, for those who write one."""
+    """What a model is made of, for those who write one; nothing here is a target of links from other pages."""
     lines = [
         "# What a model is made of",
         "",
@@ -177,10 +237,41 @@ def contract_page():
         "```{eval-rst}",
         ".. autoclass:: unmix.model.contract.Contract",
         "   :members:",
+        "   :inherited-members:",
+        "   :undoc-members:",
+        "   :no-index:",
+        "```",
+        "",
+        "## What may be asked of a model",
+        "",
+        "```{eval-rst}",
+        ".. automodule:: unmix.model.capabilities",
+        "   :members:",
+        "   :no-index:",
+        "```",
+        "",
+        "## What each class makes of it",
+        "",
+        "Methods and properties that its users do not call, where they are written.",
+        "",
     ]
-    lines += ["   :inherited-members:", "   :undoc-members:", "```", "", "## What may be asked of a model", ""]
-    lines += ["```{eval-rst}", ".. automodule:: unmix.model.capabilities", "   :members:", "```", ""]
+    for cls, names in inside().items():
+        lines += [f"### {cls.__name__}", "", f"`{cls.__module__}`", "", "| | |", "|---|---|"]
+        lines += [f"| `{name}` | {sentence(inspect.getdoc(vars(cls)[name]) or '')} |" for name in names] + [""]
     return "\n".join(lines)
+
+
+def inside():
+    """Class → the methods and properties written in it that people do not call."""
+    out = {}
+    rooms = [getattr(module, name) for module, _ in ROOMS.values() for name in module.__all__]
+    others = [getattr(unmix, name) for name in chain.from_iterable(QUESTIONS.values())]
+    for model in [thing for thing in [*unmix.models().values(), *others, *rooms] if inspect.isclass(thing)]:
+        for name in sorted(set(public(model)) - set(for_users(model))):
+            for base in model.__mro__:
+                if name in vars(base) and base.__module__.startswith("unmix"):
+                    out.setdefault(base, set()).add(name)
+    return {cls: sorted(out[cls]) for cls in sorted(out, key=lambda cls: (cls.__module__, cls.__name__))}
 
 
 def pages():
@@ -191,23 +282,24 @@ def pages():
     lines += [tables.models(), ""]
     for module, title in FAMILIES.items():
         inside = {name: cls for name, cls in models.items() if cls.__module__.startswith(module + ".")}
-        lines += [f"## {title}", "", *listing(inside.items(), "{name}.md"), ""]
+        lines += [f"## {title}", "", *listing(inside.items(), "{file}.md"), ""]
         out |= {f"models/{name}.md": model_page(name, cls) for name, cls in inside.items()}
     lines += ["```{toctree}", ":hidden:", ":maxdepth: 1", "", *models, "```", ""]
     out["models/index.md"] = "\n".join(lines)
     lines = ["# Reference", "", "Everything public, from the code itself.", "", "## [Models](../models/index.md)", ""]
     lines += ["Each has a page with its parameters, attributes and every method.", ""]
     for title, names in QUESTIONS.items():
-        lines += [f"## {title}", "", *listing([(n, getattr(unmix, n)) for n in names], "{name}.md"), ""]
-        out |= {f"api/{name}.md": thing_page(name, getattr(unmix, name)) for name in names}
+        lines += [f"## {title}", "", *listing([(n, getattr(unmix, n)) for n in names], "{file}.md"), ""]
+        out |= {f"api/{FILES.get(name, name)}.md": thing_page(name, getattr(unmix, name)) for name in names}
     lines += ["## Rooms", "", "| | |", "|---|---|"]
     for room, (module, title) in ROOMS.items():
         lines += [f"| [`unmix.{room}`]({room}.md) | {title} |"]
         out[f"api/{room}.md"] = room_page(room, title, module)
     out["api/contract.md"] = contract_page()
-    every = [*chain.from_iterable(QUESTIONS.values()), *ROOMS, "contract"]
-    lines += ["| [the contract](contract.md) | What a model is made of |", ""]
-    lines += ["```{toctree}", ":hidden:", ":maxdepth: 1", "", "../models/index", *every, "```", ""]
+    lines += ["", "For those who write models: [what a model is made of](contract.md).", ""]
+    parts = {"Models": ["../models/index"]} | {t: [FILES.get(n, n) for n in names] for t, names in QUESTIONS.items()}
+    for title, names in (parts | {"Rooms": list(ROOMS), "Inside": ["contract"]}).items():
+        lines += ["```{toctree}", f":caption: {title}", ":hidden:", ":maxdepth: 1", "", *names, "```", ""]
     out["api/index.md"] = "\n".join(lines)
     return out
 

@@ -1,5 +1,7 @@
 """Sphinx: pages in Markdown, a reference made from the code, a gallery of examples that are run."""
 
+import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -28,13 +30,24 @@ html_theme_options = {
     "show_prev_next": False,
     "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
-    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "auto_gallery/index": []},
 }
+# Recordings are no part of the project: pages of those that are not there are shown, but not run.
+RECORDINGS = {
+    "plot_party": "cocktail-party",
+    "plot_room": "two-mic-mixes",
+    "plot_heart": "foetal-ecg",
+    "plot_escalator": "escalator-video",
+}
+DATA = Path(os.environ.get("UNMIX_DATA", "nowhere"))
+absent = "|".join([page for page, folder in RECORDINGS.items() if not (DATA / folder).is_dir()] or ["none"])
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
-    "filename_pattern": r"/plot_",
-    "subsection_order": ExplicitOrder([f"gallery/{name}" for name in ("groups", "components", "holes", "large")]),
+    "filename_pattern": rf"/(?!({absent})\.py)plot_",
+    "subsection_order": ExplicitOrder(
+        [f"gallery/{name}" for name in ("groups", "components", "holes", "large", "recordings")]
+    ),
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "gen_backreferences",
     "doc_module": "unmix",
@@ -49,9 +62,10 @@ sphinx_gallery_conf = {
 autodoc_typehints = "none"
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
+napoleon_use_param = False  # else Sphinx takes the words of types for names, and links them
+napoleon_custom_sections = [("Attributes", "params_style")]
+default_role = "code"
 exclude_patterns = ["_build", "_static", "gallery", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
-# Equations in docstrings are set in plain text; some docstrings are scikit-learn's and refer to its own pages.
-suppress_warnings = ["docutils", "ref.ref", "ref.python"]
 
 
 def make_pages(app):
@@ -64,18 +78,32 @@ def make_pages(app):
     measured.picture(folder / "_static")
 
 
-def skip(app, what, name, obj, skip, options):
-    """Leave out scikit-learn's metadata routing."""
-    return True if name == "get_metadata_routing" or re.fullmatch(r"set_\w+_request", name) else None
+def complete(app, what, name, obj, options, lines):
+    """A method that says nothing of what it takes and returns has it from the one that it takes the place of."""
+    import api
+
+    *_, home, method = f"..{name}".split(".")
+    if what == "method" and inspect.isclass(cls := getattr(unmix, home, None)) and hasattr(cls, method):
+        lines[:] = api.documented(cls, method).splitlines()
+
+
+def plain(app, what, name, obj, options, lines):
+    """Docstrings are text: only what is in backticks, sections and examples mean something to Sphinx."""
+    text = "\n".join(lines).split("\n\n")
+    text = [part for part in text if ":ref:`" not in part]  # of scikit-learn's own pages
+    quoted = re.compile(r"(`[^`]*`|^ *>>>.*$|^ *\.\. .*$)", re.MULTILINE)
+    for i, part in enumerate(text):
+        if not part.lstrip().startswith((">>>", ".. ")):
+            pieces = quoted.split(part)
+            pieces[::2] = [re.sub(r"(?<=\w)(?<!\\)_(?!\w)|(?<!\\)\|", r"\\\g<0>", piece) for piece in pieces[::2]]
+            text[i] = "".join(pieces)
+    lines[:] = "\n\n".join(text).split("\n")
 
 
 def make_pictures(app):
     import pictures  # runs the code of the pages
 
     pictures.draw_all(Path(app.srcdir) / "_static")
-    import gallery_ica  # recordings, where they are
-
-    gallery_ica.draw_all(Path(app.srcdir) / "_static")
 
 
 def formula(display):
@@ -92,4 +120,5 @@ def setup(app):
     app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
     app.connect("builder-inited", make_pages)
     app.connect("builder-inited", make_pictures)
-    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", complete, priority=400)  # before the sections are read
+    app.connect("autodoc-process-docstring", plain, priority=600)  # after

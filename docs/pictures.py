@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import re
 import sys
 import tempfile
@@ -16,7 +15,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
-from scipy.io import loadmat
 
 import unmix
 
@@ -29,13 +27,18 @@ STYLE = {
     "font.size": 10,
     "svg.hashsalt": "unmix",
 }
-ESCALATOR = {"tol": 1e-4, "random_state": 0}  # how the page on backgrounds fits its film
 COLOURS = np.array(["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#333333", "#ee9944", "#99bbaa"])
 
 
 def blocks(page):
     """The Python blocks of a page."""
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def outputs(page):
+    """What the page shows below each of them as text, or ""."""
+    fenced = r"^```python\n.*?^```\n(?:\n```text\n(.*?)^```)?"
+    return re.findall(fenced, page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def run(page):
@@ -264,30 +267,6 @@ def background(ns):
     return fig
 
 
-def escalator(ns):
-    """Frames of a film that is not part of the project."""
-    path = Path(os.environ.get("UNMIX_DATA", HERE.parents[1] / "shared" / "data")) / "escalator-video"
-    if not path.is_dir():
-        fig, ax = figure(9.6, 1.2)
-        ax.set_axis_off()
-        ax.text(
-            0.5, 0.5, "(the film is not beside these pages: set UNMIX_DATA to its folder)", ha="center", va="center"
-        )
-        return fig
-    film = loadmat(path / "escalator_data.mat")["X"].astype(np.float32)
-    model = unmix.RobustPCA(**ESCALATOR).fit(film)
-    fig, axes = figure(9.6, 6.6, 3, 3)
-    for row, t in zip(axes, (10, 50, 90), strict=True):
-        frame, still, moving = (x[:, t].reshape(160, 130).T for x in (film, model.low_rank_, model.sparse_))
-        pixels(row[0], frame, "film")
-        pixels(row[1], still, "background")
-        pixels(row[2], moving, "moving", -120, 120, "RdBu_r")
-        row[0].set_ylabel(f"frame {t}")
-    for ax in axes[1:].ravel():
-        ax.set_title("")
-    return fig
-
-
 # ---------------------------------------------------------------- Kernels
 
 
@@ -434,7 +413,7 @@ PAGES = {
     "outliers": (outliers,),
     "clustering": (clustering,),
     "denoising": (denoising,),
-    "background": (background, escalator),
+    "background": (background,),
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
     "which_linear_model": (linear,),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import unmix
 from unmix.model.facts import HEADS, facts
+from unmix.model.peer import counterpart
 from unmix.testing.cases import LAWS
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +40,14 @@ def laws():
     """What every law says, by the name under which models are exempt from it."""
     lines = [row(["law", "what it says"]), "|---|---|"]
     lines += [row([law.name, inspect.cleandoc(law.check.__doc__).split("\n")[0]]) for law in LAWS]
+    return "\n".join(lines)
+
+
+def namesakes():
+    """Models that take the place of a class of scikit-learn."""
+    lines = [row(["here", "there"]), "|---|---|"]
+    for name, cls in unmix.models().items():
+        lines += [row([f"`unmix.{name}`", f"`{cls.peer.home}.{counterpart(cls).__name__}`"])] if cls.peer else []
     return "\n".join(lines)
 
 
@@ -74,6 +83,7 @@ TABLES = {
     "models": models,
     "exemptions": exemptions,
     "laws": laws,
+    "namesakes": namesakes,
     "no_effect": no_effect,
     "differences": differences,
 }

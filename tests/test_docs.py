@@ -75,8 +75,9 @@ def test_page(page, pictures, tmp_path, monkeypatch):
         warnings.simplefilter("error", UserWarning)  # an example that warns is no example
         warnings.filterwarnings("ignore", "Port")  # another test's Dask may be there
         names, printed = pictures.run(DOCS / f"{page}.md")
-    for block, found in zip(code, printed, strict=True):
-        assert agree(promised(block), found), f"{page}.md says\n{promised(block)}\nbut the code prints\n{found}"
+    for block, below, found in zip(code, pictures.outputs(DOCS / f"{page}.md"), printed, strict=True):
+        said = promised(block) + " " + below
+        assert agree(said, found), f"{page}.md says\n{said}\nbut the code prints\n{found}"
     pictures.draw(names, page, tmp_path)
     shown = re.findall(r"\(_static/(\w+\.svg)\)", (DOCS / f"{page}.md").read_text())
     assert sorted(shown) == sorted(p.name for p in tmp_path.glob("*.svg"))

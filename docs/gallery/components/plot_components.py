@@ -5,6 +5,7 @@ Thirty columns, few components
 Which components of the breast cancer measurements are more than chance, what are they made of, and which rows and
 columns do they describe well?
 """
+# sphinx_gallery_thumbnail_number = 3
 
 # %%
 # Parallel analysis compares each component with the same one of columns that have nothing to do with each other.

@@ -5,6 +5,7 @@ Topics, planted and found
 Twenty-five words stand on a square of five by five. Each of ten topics is a row or a column of the square, and each
 document mixes a few of them. From nothing but the counts of words the topics come back.
 """
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 import matplotlib.pyplot as plt

@@ -4,9 +4,10 @@ Which clustering sees which shape?
 
 Four clusterings look at four planes. None is best: each has its own idea of what a group is.
 
-- ``KMeans``: rows near a centre. Round groups of like size. - ``KMedoids``: rows near a typical row, by any
-distance. Rows far out do not pull it away. - ``GaussianMixture``: rows of one Gaussian. Groups of any slope and
-width. - ``KernelKMeans``: rows that are linked by near ones. Groups of any shape.
+- ``KMeans``: rows near a centre. Round groups of like size.
+- ``KMedoids``: rows near a typical row, by any distance. Rows far out do not pull it away.
+- ``GaussianMixture``: rows of one Gaussian. Groups of any slope and width.
+- ``KernelKMeans``: rows that are linked by near ones. Groups of any shape.
 """
 
 # %%

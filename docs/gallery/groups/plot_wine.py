@@ -5,6 +5,7 @@ How many kinds of wine?
 Thirteen chemical measurements of 178 bottles. Nobody tells how many kinds there are, and the columns have units of
 their own.
 """
+# sphinx_gallery_thumbnail_number = 3
 
 # %%
 # A ``Table`` reads the columns and makes them count alike; ``select`` says how many groups there are, how sure

@@ -5,6 +5,7 @@ What would the empty cells hold?
 A fifth of the cells of a table are hidden. ``Imputer`` tries several models on cells that it hides itself, takes
 what fills those best, and says how far off it expects to be.
 """
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 import matplotlib.pyplot as plt

@@ -29,6 +29,7 @@ from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.engine.draws import generator, turn
 from unmix.engine.runners import one_blas_thread
+from unmix.engine.site import Documented
 from unmix.imputation.candidates import (
     DENSITIES,
     MEAN,
@@ -57,7 +58,7 @@ from unmix.table.table import Table
 FIT_ROWS = 20_000  # of which densities are made, at most
 
 
-class Imputer(Files, TransformerMixin, BaseEstimator):
+class Imputer(Files, TransformerMixin, Documented, BaseEstimator):
     """Fill the empty cells of any table, say how sure each filling is, and draw several.
 
     Candidates (one Gaussian, mixtures of several, both of the columns and of their normal scores, smooth regressions,

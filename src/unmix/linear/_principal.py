@@ -153,7 +153,7 @@ class Principal(Density, Samples, Imputes, Reconstructs, Components, Model):
     # -- what a user may ask --
 
     def explained(self) -> np.ndarray:
-        """`explained_variance_ratio_`."""
+        """The share of the variance of the data that each component describes: `explained_variance_ratio_`."""
         return self.explained_variance_ratio_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

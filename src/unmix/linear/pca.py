@@ -221,7 +221,7 @@ class PCA(Principal):
     # -- what a user may ask --
 
     def loadings(self) -> np.ndarray:
-        """√λ_a v_a: of standardised columns their correlations with the component."""
+        """What each component is made of, √λ_a v_a: of standardised columns their correlations with the component."""
         return np.sqrt(self.explained_variance_)[:, None] * self.components_
 
     def modes(self, alpha: float = 2.0) -> np.ndarray:

@@ -198,7 +198,7 @@ class ProbabilisticPCA(Principal):
     # -- what a user may ask --
 
     def loadings(self) -> np.ndarray:
-        """W: (λ_a − σ²)^½ v_a."""
+        """What each component is made of, W: (λ_a − σ²)^½ v_a."""
         return np.sqrt(np.maximum(self.explained_variance_ - self.noise_variance_, 0.0))[:, None] * self.components_
 
     def posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

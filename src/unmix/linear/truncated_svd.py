@@ -236,7 +236,7 @@ class TruncatedSVD(Reconstructs, Components, Model):
     # -- what a user may ask --
 
     def explained(self) -> np.ndarray:
-        """`explained_variance_ratio_`."""
+        """The share of the variance of the data that each component describes: `explained_variance_ratio_`."""
         return self.explained_variance_ratio_
 
     @classmethod

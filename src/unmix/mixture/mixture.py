@@ -167,17 +167,7 @@ class Mixture(PerColumn, BaseMixture):
         return groups(self.family, self.shape.names, self.shape.kinds, self.shape.levels)
 
     def numbered(self, shape: Shape) -> Mixture:
-        """Return an unfitted copy whose `family` gives columns by number, for rows that come without names.
-
-        Parameters
-        ----------
-        shape : Shape
-            Of the data, with the names of the columns.
-
-        Returns
-        -------
-        model : Mixture
-        """
+        """An unfitted copy whose `family` gives columns by number, for rows that come without names."""
         new = clone(self)
         if not isinstance(self.family, (str, Family)) or shape.kinds is not None:
             new.set_params(family=groups(new.family, shape.names, shape.kinds, shape.levels))

@@ -114,7 +114,12 @@ class Density(Capability):
         raise NotImplementedError
 
     def n_parameters(self) -> int:
-        """How many numbers the data could choose."""
+        """How many numbers the data could choose.
+
+        Returns
+        -------
+        n : int
+        """
         raise NotImplementedError
 
     def evidence(self, U: Any, b: Block) -> np.ndarray:
@@ -160,7 +165,17 @@ class Completes(Capability):
         raise NotImplementedError
 
     def completions(self: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Log-probability of every other token of each row of X, given the rest, and how many those are."""
+        """Log-probability of every other token of each row, given the rest, and how many those are.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        log_p, tokens : ndarray of shape (n,)
+        """
         log_p, tokens = self.rows("completion", X).T
         return log_p, tokens
 
@@ -346,7 +361,17 @@ class Reconstructs(Capability):
     """zU is meant to be x itself, not a membership, a distance or a share of words."""
 
     def reconstruct(self: Any, X: Any) -> np.ndarray:
-        """What the fitted model makes of each row: zU."""
+        """What the fitted model makes of each row: zU.
+
+        Parameters
+        ----------
+        X : anything with rows
+            As for `fit`, with the same columns.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+        """
         return np.asarray(self.inverse_transform(self.transform(X)))
 
     def impute(
@@ -388,12 +413,23 @@ class Components(Capability):
     shares: ClassVar[bool] = False  # loadings are shares of a component, which sum to 1, rather than signed
 
     def loadings(self: Any) -> np.ndarray:
-        """What each component is made of, (k, d): the rows of `components_`, or their shares."""
+        """What each component is made of: the rows of `components_`, or their shares.
+
+        Returns
+        -------
+        loadings : ndarray of shape (k, d)
+        """
         out = np.asarray(self.components_, dtype=np.float64)
         return out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300) if self.shares else out
 
     def explained(self) -> np.ndarray | None:
-        """The share of the variance of the data that each component describes, or None where it has no meaning."""
+        """The share of the variance of the data that each component describes.
+
+        Returns
+        -------
+        shares : ndarray of shape (k,) or None
+            None where it has no meaning.
+        """
         return None
 
 

@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import make_constraint
 
+from unmix.engine.site import Documented
 
-class Parameters(BaseEstimator):
-    """An estimator whose parameters are read and checked quickly."""
 
+class Parameters(Documented, BaseEstimator):
+    """An estimator whose parameters are read and checked quickly; it is a model, with a page among those."""
+
+    _doc_page = "models/{name}.html"
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
     @classmethod

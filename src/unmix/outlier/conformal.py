@@ -39,6 +39,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
+from unmix.engine.site import Documented
 from unmix.engine.sources import Source
 from unmix.maths.arrays import Array
 from unmix.model.adapter import opened, pairwise, streams
@@ -52,7 +53,7 @@ from unmix.outlier.units import wrong_units
 from unmix.outlier.views import QUESTIONS, seen
 
 
-class OutlierDetector(Files, OutlierMixin, BaseEstimator):
+class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
     """Outliers by any model, with p-values: no share of outliers has to be guessed.
 
     Parameters

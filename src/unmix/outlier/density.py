@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unmix.engine.config import get_config
+from unmix.engine.site import Documented
 from unmix.engine.sources import as_source
 from unmix.maths.arrays import POSITIVE, Array
 from unmix.mixture.gaussian import GaussianMixture
@@ -39,7 +40,7 @@ AXES = 32  # of it
 OWN_RIDGE = 0.1  # added to the variances of scaled columns by themselves
 
 
-class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
+class RowDensity(Files, Density, Imputes, DensityMixin, Documented, BaseEstimator):
     """Geometric mean of a Gaussian with independent columns, of Gaussian mixtures and of neighbours' densities.
 
     All on scaled columns: centre and scale are the mean and standard deviation of a column's cells after those further
@@ -87,6 +88,7 @@ class RowDensity(Files, Density, Imputes, DensityMixin, BaseEstimator):
     together_: list[GaussianMixture | Plane]
     neighbors_: Neighbours
 
+    _doc_page = "api/outlier.html#unmix.outlier.{name}"
     missing: ClassVar[bool] = True  # takes rows with cells that were not observed
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],

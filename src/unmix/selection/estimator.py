@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unmix.engine.described import conform
+from unmix.engine.site import Documented
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Density, Groups, Memberships
@@ -34,7 +35,7 @@ def _if(capability: type) -> Any:
     return available_if(lambda self: isinstance(estimator(self.model), capability))
 
 
-class Select(Files, TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+class Select(Files, TransformerMixin, MetaEstimatorMixin, Documented, BaseEstimator):
     """A model whose number of parts is chosen when it is fitted.
 
     Parameters

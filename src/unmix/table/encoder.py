@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.engine.site import Documented
 from unmix.table.recipe import Recipe
 from unmix.table.table import Table
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Documented, BaseEstimator):
     """Numbers from a table with text, categories and holes, as `Table` makes them, for scikit-learn's pipelines.
 
     Parameters

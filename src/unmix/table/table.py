@@ -225,7 +225,17 @@ class Table(Source):
         return amounts(self.raw.slice(0, self.n, names).column(0).combine_chunks()) if names else None
 
     def role(self, *roles: str) -> list[str]:
-        """Names of the columns of these roles."""
+        """Names of the columns of these roles.
+
+        Parameters
+        ----------
+        *roles : str
+            As `columns` has them: "used", "id", "label", "weight", "left out".
+
+        Returns
+        -------
+        names : list of str
+        """
         return [c.name for c in self.columns if c.role in roles]
 
     def _read(self, start: int, stop: int) -> np.ndarray:
