@@ -8,21 +8,30 @@ import numpy as np
 from sklearn.base import clone
 
 import unmix
+from unmix.engine.sources import as_source
 from unmix.explanation import FoundGroups
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.groups import found_groups
 from unmix.explanation.words import listed, percent, plural
+from unmix.model.capabilities import Density
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.selection.clouds import clouds
+from unmix.selection.likeness import CLEAR_EXCESS, structure
+from unmix.selection.question import Question
+from unmix.table.kinds import AMOUNTS
 
 FEWEST = 10  # rows that are asked for groups
 WIDE = 30  # columns beyond which groups are sought among the leading components
-POINTS = 1500  # of the map
+POINTS = 5000  # of the map, at most
 HEAT = 12  # columns of the picture of what sets groups apart
+LISTED = 4  # groups whose shares are in the first sentence
+MANY = 6  # groups, beyond which they may be pieces of something else
 SURENESS = {
-    "sure": "all rows, halves of them and other looks at them agree on that number",
-    "open": "looks at all rows, at halves of them and from other sides do not agree on one number",
+    "sure": "Sure: all rows, halves of them and other looks at them agree on that number. On planted tables that was "
+    "right in 95 of 100 and more.",
+    "open": "Open: all rows, halves of them and other looks at them do not agree on one number. On planted tables the "
+    "number was right in 6 of 10 then: take the range.",
 }
 SAID = {
     "sure": "The rows fall into {groups}",
@@ -46,6 +55,12 @@ class Tried(NamedTuple):
         return type(self.model).__name__
 
     @property
+    def cells(self) -> np.ndarray:
+        """The rows as numbers."""
+        rows = self.rows if isinstance(self.rows, np.ndarray) else self.rows.read(0, self.rows.n)
+        return np.asarray(rows, dtype=np.float64)
+
+    @property
     def words(self) -> str:
         """The answer with its reason."""
         return f"{self.name}: {self.answer}"
@@ -63,6 +78,7 @@ class Found(NamedTuple):
     tried: Tried
     k: int
     model: Any
+    thin: bool  # whether one cloud can be defended, too, or there are fewer rows than numbers that tell the groups
     icl: float
 
 
@@ -72,41 +88,45 @@ def groups(view: View) -> Section | None:
         return None
     view.tell("groups")
     tried = _tried(view)
-    best = min(_defensible(tried), key=lambda f: f.icl)
+    best = min(_defensible(tried), key=lambda f: (f.thin, f.icl))
     answer = best.tried.answer
     asked = f"unmix.select({best.tried.how}, {best.tried.named}, random_state={view.seed})"
     code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
-    curve, others = _curve(answer, best.k), [t.words for t in tried]
+    curve, why = _curve(answer, best.k), tuple(t.words for t in tried)
     low, high = answer.range
-    doubted = low == 1 or (answer.sureness == "open" and any(t.answer.k == 1 for t in tried))  # somebody sees one cloud
-    if best.k == 1 or doubted:
+    cloud = low == 1 or (any(t.answer.k == 1 for t in tried) and _one_cloud(best, view.seed))
+    if best.k == 1 or cloud:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
         if best.k > 1:
-            told = f"There are no clear groups: the rows may be cut into {best.k}, but one cloud is like them as well."
+            told = f"There are no clear groups: the rows may be cut into {best.k}, but one cloud explains them as well."
         facts = {"groups": 1, "range": [low, high], "sureness": answer.sureness, "reason": answer.reason}
-        return Section("groups", "Which groups there are", told, others, curve, code, facts)
+        shown = [part for part in (_map(view, np.zeros(view.some.n, int)), *curve) if part]
+        return Section("groups", "Which groups there are", told, [], shown, code, facts, why)
     labels = np.asarray(best.model.predict(best.tried.every))
     found = found_groups(best.tried.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
-    sizes = ", ".join(percent(g.share) for g in found.groups[:6]) + " …" * (len(found.groups) > 6)
-    told = SAID[answer.sureness].format(groups=plural(best.k, "group")) + f" ({sizes} of the rows)"
-    told += f"; {low} to {high} can be defended" if high > low else ""
-    told += f": {_apart(found)}." if _apart(found) else "."
+    sizes = ", ".join(percent(g.share) for g in found.groups)
+    told = SAID[answer.sureness].format(groups=plural(best.k, "group"))
+    told += f" ({sizes} of the rows)" if best.k <= LISTED else ""
+    told += f"; {low} to {high} can be defended." if high > low else "."
+    told += _apart(found)
     where = f"Told are those of {best.tried.name}, found in {view.looked_at}"
     where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
-    if sum(t.answer.k != 1 for t in tried) > 1 or high > low:
+    if len(tried) > 1 or high > low:
         where += (
-            f" Of all groups that can be defended, these {best.k} are the likeliest where each group is seen as a "
-            "Gaussian, which can be asked of every model alike."
+            f" Of all groups that can be defended, and that have rows enough to tell them, these {best.k} are the "
+            "likeliest where each is seen as a Gaussian, which can be asked of every model alike."
         )
-    said = [f"How sure: {answer.sureness}: {SURENESS[answer.sureness]}.", *others, where]
+    said = [SURENESS[answer.sureness], where]
+    if best.k > MANY and answer.sureness == "open":
+        said.append("So many groups may also be pieces of one gradient or of curved groups: look at the picture.")
     if best.k != answer.k:
         code += f"\nmodel = answer.model.set_params({answer.parameter}={best.k}).fit({best.tried.named})"
     else:
         code += "\nmodel = answer.model"
     code += "\nprint(unmix.explain(model, table))" if view.some.d <= WIDE else ""
-    shown = [_map(view, labels), _members(view, found), _effects(found), *curve]
+    shown = [part for part in (_map(view, labels), _members(view, found), _effects(found), *curve) if part]
     facts = {
         "groups": best.k,
         "range": [int(low), int(high)],
@@ -117,7 +137,7 @@ def groups(view: View) -> Section | None:
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
         "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],
     }
-    return Section("groups", "Which groups there are", told, said, [s for s in shown if s], code, facts)
+    return Section("groups", "Which groups there are", told, said, shown, code, facts, why)
 
 
 def _tried(view: View) -> list[Tried]:
@@ -140,35 +160,51 @@ def _tried(view: View) -> list[Tried]:
 
 def _defensible(tried: list[Tried]) -> list[Found]:
     """The groups of every model and number that can be defended, judged alike."""
-    rows = tried[0].rows
-    x = np.asarray(rows if isinstance(rows, np.ndarray) else rows.read(0, rows.n), dtype=np.float64)
     out = []
     for t in tried:
         low, high = t.answer.range
         for k in [1] if t.answer.k == 1 else range(max(low, 2), high + 1):
             model = t.fitted(k)
-            icl = float(clouds(x, None, [np.asarray(model.predict(rows))])[0])
-            out.append(Found(t, k, model, icl))
+            thin = 1 == low < k or (isinstance(model, Density) and model.n_parameters() > len(t.cells))
+            out.append(Found(t, k, model, thin, float(clouds(t.cells, None, [np.asarray(model.predict(t.rows))])[0])))
     return out
+
+
+def _one_cloud(best: Found, seed: int) -> bool:
+    """Whether one skewed cloud explains the rows as well: to a mixture, a narrow mode in a wide cloud is a group."""
+    x = best.tried.cells
+    q = Question(best.tried.model, best.tried.answer.parameter, [best.k], as_source(x), None, seed, 2, 2)
+    return structure(q, best.k, ("skewed",))["skewed"] < CLEAR_EXCESS
 
 
 def _apart(found: FoundGroups) -> str:
     """What sets the groups apart, by the columns that do it best."""
     names = [unit.name for unit in found.units[:3]]
-    return f"they differ most in {listed([repr(n) for n in names])}" if len(names) > 1 else ""
+    return f" They differ most in {listed([repr(n) for n in names])}." if len(names) > 1 else ""
 
 
 def _map(view: View, labels: np.ndarray) -> Chart | None:
-    """Rows on the first two components."""
-    if view.components is None or view.components.n_components_ < 2:
+    """Rows on the first two components, or on two columns that are all there is."""
+    uses, pca = view.some.recipe.uses, view.components
+    if pca is not None and pca.n_components_ > 1:
+        z, axes = np.asarray(pca.transform(view.usual), dtype=np.float64)[:, :2], ["component 1", "component 2"]
+        labels = labels[view.fits]
+        where = "on the first two components"
+    elif len(uses) == 2 and all(use.kind in AMOUNTS for use in uses):
+        z, axes = np.column_stack([*view.some.recipe.decode(view.x).values()]), [use.name for use in uses]
+        where = "by their two columns"
+    else:
         return None
-    z = np.asarray(view.components.transform(view.usual), dtype=np.float64)[:, :2]
-    labels = labels[view.fits]
-    step = max(1, len(z) // POINTS)
-    points = [[round(float(a), 3), round(float(b), 3), int(g) + 1] for (a, b), g in
+    known = np.isfinite(z).all(axis=1)
+    z, labels = z[known], labels[known]
+    step = -(-len(z) // POINTS) or 1
+    points = [[float(f"{a:.5g}"), float(f"{b:.5g}"), int(g) + 1] for (a, b), g in
               zip(z[::step], labels[::step], strict=True)]  # fmt: skip
-    caption = "Rows on the first two components, by group. Groups that overlap here may be apart in other directions."
-    return Chart("dots", caption, {"points": points, "x": "component 1", "y": "component 2"})
+    if labels.any():
+        caption = f"Rows {where}, by group. Groups that overlap here may be apart in other directions."
+    else:
+        caption = f"Rows {where}."
+    return Chart("dots", caption, {"points": points, "x": axes[0], "y": axes[1]})
 
 
 def _members(view: View, found: FoundGroups) -> Grid:

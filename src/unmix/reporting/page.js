@@ -48,18 +48,19 @@
     }),
     dots: (c, width) => {
       const known = [...new Set(c.points.map((d) => d[2]))].sort((a, b) => a - b).map((g) => "group " + g);
-      const group = (d) => "group " + d[2], place = { x: (d) => d[0], y: (d) => d[1] }, symbols = known.length <= SYMBOLS;
+      const group = (d) => "group " + d[2], place = { x: (d) => d[0], y: (d) => d[1] };
+      const one = known.length === 1, symbols = !one && known.length <= SYMBOLS;
       const many = c.points.length > MANY, colored = known.length <= colors.length;  // colours for twice as many would be used twice
       return {
         height: Math.min(460, Math.max(300, width * 0.62)), x: { label: c.x, ticks: 6 }, y: { label: c.y, ticks: 6 }, r: { range: [1, 6.5] },
-        color: { domain: known, range: colored ? colors : known.map(() => "var(--pale)"), legend: colored && (many || !symbols), type: "ordinal" },
+        color: { domain: known, range: colored ? colors : known.map(() => "var(--pale)"), legend: colored && !one && (many || !symbols), type: "ordinal" },
         symbol: { domain: known, legend: symbols && !many },
         marks: many
-          ? [Plot.hexagon(c.points, Plot.hexbin({ r: "count", fill: "mode", title: (v) => `${v.length} rows here, most of ${d3.mode(v)}` },
+          ? [Plot.hexagon(c.points, Plot.hexbin({ r: "count", fill: "mode", title: (v) => `${v.length} rows here` + (one ? "" : `, most of ${d3.mode(v)}`) },
                                                 { ...place, fill: group, title: group, z: null, binWidth: 13, tip: true }))]
           : [Plot.dot(c.points, { ...place, stroke: group, ...(symbols ? { symbol: group } : {}), r: 2.6, strokeWidth: 1.5 })],
-        after: (plot) => numbers(plot, d3.groups(c.points, (d) => d[2])),
-        note: many ? `The larger a hexagon, the more rows are there${colored ? "; its colour is that of most of them" : ""}. Numbers: the middles of groups.` : "",
+        after: (plot) => one || numbers(plot, d3.groups(c.points, (d) => d[2])),
+        note: many ? `The larger a hexagon, the more rows are there${colored && !one ? "; its colour is that of most of them" : ""}.${one ? "" : " Numbers: the middles of groups."}` : "",
       };
     },
     curve: (c) => ({

@@ -79,6 +79,7 @@ def _section(s: Section) -> Html:
         tag("p", s.answer, class_="answer"),
         *(tag("p", text) for text in s.said),
         *shown,
+        *([tag("details", tag("summary", "How this was found"), *(tag("p", text) for text in s.why))] if s.why else []),
         tag(
             "details",
             tag("summary", "The lines of Python behind these numbers"),

@@ -26,7 +26,7 @@ class Section(NamedTuple):
     """A question, and what the table says to it.
 
     `answer` is the sentence of the summary, `said` what stands beside the evidence, `code` the lines of Python that
-    give the numbers, `facts` the same for machines.
+    give the numbers, `facts` the same for machines, `why` how it was found, for those who ask.
     """
 
     key: str
@@ -36,3 +36,4 @@ class Section(NamedTuple):
     shown: list[Chart | Grid]
     code: str
     facts: dict[str, Any]
+    why: tuple[str, ...] = ()

@@ -136,10 +136,10 @@ def one_mode(v: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0.0], np.cumsum(found) / found.sum()]), edges
 
 
-def structure(q: Question, k: int) -> dict[str, float]:
+def structure(q: Question, k: int, kinds: tuple[str, ...] | None = None) -> dict[str, float]:
     """By how many standard deviations the data gain more from k parts than data without groups do, kind by kind.
 
-    The first kind that gains nearly as much is the last that is asked.
+    The first kind that gains nearly as much is the last that is asked; by default all that suit the model.
     """
     x, w = q.rows(LIKENESS_ROWS)
     k = min(k, len(x) // 2)
@@ -147,7 +147,7 @@ def structure(q: Question, k: int) -> dict[str, float]:
         x = x[:, ~np.isnan(x).all(axis=0)]
     like, own = Likeness(q, x, w), gain(q, x, w, k)
     out: dict[str, float] = {}
-    for kind in like.kinds:
+    for kind in kinds or like.kinds:
         gains: list[float] = []
         while len(gains) < LIKENESSES:
             gains.append(gain(q, like.draw(kind, generator(q.seed, kind, len(gains))), w, k))
