@@ -218,7 +218,7 @@ def test_links_lead_to_what_they_name_in_a_browser(browser, saved, size):
 
 def test_the_lines_of_python_open_in_a_browser(browser, saved):
     visit(browser, saved["groups"])
-    for details in browser.find_elements("tag name", "details"):
+    for details in browser.find_elements("css selector", "details:has(code)"):
         code = details.find_element("tag name", "code")
         assert not code.is_displayed()
         details.find_element("tag name", "summary").click()

@@ -344,3 +344,17 @@ def test_parallel_analysis_of_weights_beyond_any_number_of_rows():
     X = np.random.default_rng(0).normal(size=(60, 5))
     model = PCA("parallel", random_state=0).fit(X, sample_weight=np.full(60, 1e30))
     assert model.partial_fit(X[:30]).n_components_ == model.n_components_
+
+
+def test_columns_that_few_rows_know_are_no_axes_of_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3)) @ (2 * rng.normal(size=(3, 30))) + rng.normal(size=(100, 30))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    full = unmix.PCA("parallel").fit(X)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    for j in (5, 6):
+        X[rng.random(100) < 0.8, j] = np.nan
+    found = unmix.PCA("parallel").fit(X)
+    assert full.n_components_ == 3
+    assert abs(found.n_components_ - 3) <= 1
+    assert np.allclose(found.explained_variance_[:3], full.explained_variance_, rtol=0.25)

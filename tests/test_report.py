@@ -96,7 +96,7 @@ def test_a_level_that_only_odd_rows_have_is_no_column_of_the_others(seed):
 def test_the_summary_is_no_surer_than_the_search():
     data = datasets.load_breast_cancer(as_frame=True).data
     groups = next(s for s in unmix.report(data).sections if s.key == "groups")
-    asked = [text for text in groups.said if text.startswith(("KMeans:", "GaussianMixture:"))]
+    asked = [text for text in groups.why if text.startswith(("KMeans:", "GaussianMixture:"))]
     assert len(asked) == 2
     if not all("(sure)" in text for text in asked):
         assert not groups.answer.startswith("The rows fall into") or "(sure)" in " ".join(asked)

@@ -20,6 +20,8 @@ from unmix.maths.order import canonical
 from unmix.maths.spectra import count, leading
 
 TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
+CHOOSING = 1e-3  # of the mean variance, at least, is σ² while all axes are learnt: a column that few rows know would
+# else be told by axes of its own, with any variance
 
 
 class ChosenLoadings(CellLoadings):
@@ -80,7 +82,8 @@ class AxesEM(CellEM):
         S = x.T @ x / max(1.0, seen[::step].mean() * len(x))
         values, V = leading(S, k)
         noise = max(float(np.trace(S) - values.sum()) / max(1, d - k), 1e-3 * float(np.trace(S)) / d) or 1e-12
-        floor = np.full(d, (1e-10 if data.x.dtype == np.float64 else 1e-7) * max(float(np.trace(S)) / d, TINY))
+        share = CHOOSING if self.chooses else _floor(data)
+        floor = np.full(d, share * max(float(np.trace(S)) / d, TINY))
         W = np.sqrt(np.maximum(values - noise, 1e-3 * noise))[:, None] * V
         return CellLoadings(shift, shift, W, np.full(d, noise), floor, np.eye(k))
 
@@ -121,4 +124,10 @@ class ChosenEM(AxesEM):
         A = self.axes(before)
         noise = np.maximum(float(A.noise), before.floor)
         W = np.sqrt(np.maximum(A.variances - noise[0], 1e-3 * noise[0]))[:, None] * A.components
-        return ChosenLoadings(before.shift, before.mean, W, noise, before.floor, np.eye(len(W)))
+        floor = before.floor * (_floor(data) / CHOOSING)
+        return ChosenLoadings(before.shift, before.mean, W, noise, floor, np.eye(len(W)))
+
+
+def _floor(data: Block) -> float:
+    """The least σ² that rounding lets EM work with, as a share of the mean variance."""
+    return 1e-10 if data.x.dtype == np.float64 else 1e-7

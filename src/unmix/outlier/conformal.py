@@ -291,9 +291,10 @@ class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
     def odd_cells(self) -> np.ndarray:
         """Return which cells of the rows of `fit` lie further out than the others let expect.
 
-        As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores, of all cells together, since those
-        of one column are few; at a false discovery rate of `alpha`, without a guarantee. A wrong cell makes others of
-        its row look strange, too: of a row with several, the strangest is to be looked at first.
+        As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores, at a false discovery rate of
+        `alpha`, without a guarantee. A wrong cell makes others of its row look strange, too, so the strangest of each row
+        stands for it; odd are all cells as strange as the least of those that are told from the tail. Of a row with
+        several, the strangest is to be looked at first.
 
         Returns
         -------
@@ -301,11 +302,11 @@ class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
         """
         check_is_fitted(self)
         self._check_cells()
-        known = ~np.isnan(self.cell_scores_)
-        score = np.abs(self.cell_scores_[known])
-        odd = np.zeros(known.shape, bool)
-        odd[known] = benjamini_hochberg(tail_p_values(score, rankdata(-score, "max") / max(len(score), 1)), self.alpha)
-        return odd
+        score = np.where(np.isnan(self.cell_scores_), -1.0, np.abs(self.cell_scores_))
+        worst = score.max(axis=1)
+        told = worst[worst >= 0]
+        told = told[benjamini_hochberg(tail_p_values(told, rankdata(-told, "max") / max(len(told), 1)), self.alpha)]
+        return np.asarray(score >= told.min(initial=np.inf))
 
     def _check_cells(self) -> None:
         """Cells must have been judged."""

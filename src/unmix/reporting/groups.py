@@ -66,10 +66,11 @@ class Tried(NamedTuple):
         return f"{self.name}: {self.answer}"
 
     def fitted(self, k: int) -> Any:
-        """The model with k groups."""
+        """The model with k groups, and with what else `select` found to suit the rows."""
         if k == self.answer.k:
             return self.answer.model
-        return clone(self.model).set_params(**{self.answer.parameter: k}).fit(self.rows)
+        base = self.model if self.answer.model is None else self.answer.model
+        return clone(base).set_params(**{self.answer.parameter: k}).fit(self.rows)
 
 
 class Found(NamedTuple):

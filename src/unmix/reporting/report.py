@@ -125,7 +125,7 @@ def report(X: Any, *, title: str | None = None, random_state: int = 0, given: st
     >>> from sklearn.datasets import load_iris
     >>> found = unmix.report(load_iris(as_frame=True).data)
     >>> found.to_dict()["groups"]["groups"]
-    2
+    3
     """
     with progress_line("report", get_config()) as tell, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
