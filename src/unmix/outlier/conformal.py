@@ -292,7 +292,7 @@ class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
         """Return which cells of the rows of `fit` lie further out than the others let expect.
 
         As `fit_predict` with `control="fdr"` judges rows: by the tail of the scores, at a false discovery rate of
-        `alpha`, without a guarantee. A wrong cell makes others of its row look strange, too, so the strangest of each row
+        `alpha`, without a guarantee. A wrong cell makes others of its row look strange, too, so the strangest of a row
         stands for it; odd are all cells as strange as the least of those that are told from the tail. Of a row with
         several, the strangest is to be looked at first.
 
