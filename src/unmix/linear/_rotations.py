@@ -7,7 +7,9 @@ import numpy as np
 from unmix.maths.order import signs
 
 
-def rotate(W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = False) -> np.ndarray:
+def rotate(
+    W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = False, tol: float = 1e-9
+) -> np.ndarray:
     """T for factors zT with loadings T⁻¹W: W ψ⁻¹ Wᵀ made diagonal, then the rotation, then canonical signs.
 
     With Kaiser's normalisation every column counts the same for the criterion, however much the factors explain of it;
@@ -21,7 +23,7 @@ def rotate(W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = 
     if method is not None and k > 1:
         length = np.linalg.norm(W, axis=0)
         seen = W / np.where(length > 0, length, 1.0) if kaiser else W
-        T = T @ orthomax(seen.T @ T, 0.0 if method == "quartimax" else 1.0)
+        T = T @ orthomax(seen.T @ T, 0.0 if method == "quartimax" else 1.0, tol)
         if method == "promax":
             T = T @ promax(W.T @ T)
         if method == "oblimin":
@@ -31,7 +33,7 @@ def rotate(W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = 
     return T * signs(np.linalg.solve(T, W))
 
 
-def orthomax(L: np.ndarray, gamma: float, tol: float = 1e-9, steps: int = 500) -> np.ndarray:
+def orthomax(L: np.ndarray, gamma: float, tol: float, steps: int = 500) -> np.ndarray:
     """The orthogonal T that maximises Σ (LT)⁴ − γ/d Σ_a (Σ_j (LT)²_ja)²: varimax for γ = 1, quartimax for γ = 0."""
     T, before = np.eye(L.shape[1]), 0.0
     for _ in range(steps):

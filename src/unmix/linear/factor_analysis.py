@@ -74,9 +74,11 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         Seed of parallel analysis and of what `impute` draws.
     kaiser : bool, default=False
         Whether a rotation counts every column the same, however much the factors explain of it (Kaiser's
-        normalisation). With it varimax and promax of standardised columns are those of R's `factanal` (which ends them
-        earlier: loadings may differ in the third digit); without it varimax and quartimax are scikit-learn's, and
-        oblimin is that of R's GPArotation.
+        normalisation). With it varimax and promax of standardised columns are those of R's `factanal`; without it varimax
+        and quartimax are scikit-learn's, and oblimin is that of R's GPArotation.
+    rotation_tol : float, default=1e-9
+        Varimax, quartimax and promax end where a step gains less than this share of the criterion. R ends them at 1e-5:
+        give that for the digits that it prints, of which the third may differ from those of the optimum.
 
     Attributes
     ----------
@@ -140,6 +142,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         "rotation": [StrOptions({"varimax", "quartimax", "promax", "oblimin"}), None],
         "random_state": ["random_state"],
         "kaiser": ["boolean"],
+        "rotation_tol": [Interval(Real, 0.0, None, closed="left")],
     }
 
     def __init__(
@@ -155,6 +158,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         rotation: str | None = None,
         random_state: Any = 0,
         kaiser: bool = False,
+        rotation_tol: float = 1e-9,
     ) -> None:
         self.n_components = n_components
         self.tol = tol
@@ -166,6 +170,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         self.rotation = rotation
         self.random_state = random_state
         self.kaiser = kaiser
+        self.rotation_tol = rotation_tol
 
     # -- the model --
 
@@ -255,7 +260,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
 
     def hand(self, U: Loadings, data: Any) -> Loadings:
         """The parts with the rotation of their factors, which no step needs."""
-        return U._replace(rotation=rotate(U.loadings, U.noise, self.rotation, self.kaiser))
+        T = rotate(U.loadings, U.noise, self.rotation, self.kaiser, self.rotation_tol)
+        return U._replace(rotation=T)
 
     def described(self, U: Any, data: Any) -> Described:
         """As the way does that continues from such parts."""
