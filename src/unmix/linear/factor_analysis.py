@@ -74,8 +74,8 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         Seed of parallel analysis and of what `impute` draws.
     kaiser : bool, default=False
         Whether a rotation counts every column the same, however much the factors explain of it (Kaiser's
-        normalisation). With it varimax and promax of standardised columns are those of R's `factanal`; without it varimax
-        and quartimax are scikit-learn's, and oblimin is that of R's GPArotation.
+        normalisation). With it varimax and promax of standardised columns are those of R's `factanal`; without it
+        varimax and quartimax are scikit-learn's, and oblimin is that of R's GPArotation.
     rotation_tol : float, default=1e-9
         Varimax, quartimax and promax end where a step gains less than this share of the criterion. R ends them at 1e-5:
         give that for the digits that it prints, of which the third may differ from those of the optimum.
