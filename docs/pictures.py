@@ -370,7 +370,7 @@ def plot_components(ns):
     fig, (a, b, c) = figure(13.4, 3.9, 1, 3, width_ratios=[1, 1.35, 1.2])
     plot.scree(pca, a, more_than_chance=ns["k"])
     plot.biplot(pca, table, labels=group, ax=b)
-    plot.scores(pca, table, labels=group, ax=c)
+    plot.scores(pca, table, labels=group, density=True, ax=c)
     return fig
 
 
@@ -401,7 +401,7 @@ def plot_missing(ns):
 
 def tour(ns):
     fig, ax = figure(6, 3.6)
-    unmix.plot.scores(ns["pca"], ns["table"], ax=ax, labels=ns["model"].labels_ + 1)
+    unmix.plot.scores(ns["pca"], ns["table"], ax=ax, labels=ns["model"].labels_ + 1, density=True)
     return fig
 
 

@@ -271,6 +271,23 @@ def test_many_rows_are_drawn_by_how_densely_they_lie():
     drawn(few)  # contours, and points of a group too small for them
 
 
+def test_densities_of_few_rows_are_drawn_below_their_points(iris):
+    X, kind = iris
+    pca = unmix.PCA(2).fit(X)
+    alone = unmix.plot.scores(pca, X, density=True)
+    assert alone.get_title(loc="left") == "Contours hold half and 90% of the rows"
+    groups = unmix.plot.scores(pca, X, labels=kind, density=True)
+    for ax, k in ((alone, 1), (groups, 3)):
+        points = [c for c in ax.collections if len(c.get_offsets()) > 1]
+        outlines = [c for c in ax.collections if len(c.get_offsets()) <= 1]
+        assert sum(len(c.get_offsets()) for c in points) == 150
+        assert len(points) == k
+        assert len(outlines) == 2 * k  # a shade, and two lines
+        assert max(c.get_zorder() for c in outlines) < min(c.get_zorder() for c in points)
+    assert [t.get_text() for t in groups.get_legend().get_texts()] == ["0", "1", "2"]
+    assert not unmix.plot.scores(pca, X, labels=kind).get_title(loc="left")
+
+
 # ---------------------------------------------------------------- groups
 
 

@@ -77,6 +77,24 @@ def test_methods_say_what_they_take_and_return(api):
                 assert api.SECTIONS.search(api.documented(cls, method)), f"{name}.{method}"
 
 
+def test_pages_say_what_the_numbers_of_rows_are(api):
+    """Not only that there are k of them: distances, memberships, scores."""
+    of_all = inspect.getdoc(unmix.Model.transform)
+    for name, cls in unmix.models().items():
+        assert api.documented(cls, "transform") != of_all, name
+    assert api.documented(unmix.KMeans, "fit_transform").endswith("\n    Distances to the centres.")
+    assert api.documented(unmix.Model, "transform") == of_all
+
+
+def test_models_lead_to_the_pages_that_explain_them(api):
+    for name, cls in unmix.models().items():
+        told = api.see_also(name, api.namesake(cls))[0]
+        assert told.startswith("See also [`sklearn."), name
+        assert "](../" in told, name
+    assert "](../clustering.md#kmeans)" in api.see_also("KMeans", "sklearn.cluster.KMeans")[0]
+    assert "](../holes.md)" in api.see_also("pool")[0]
+
+
 def test_see_also_exists(api):
     for name in {n for near in api.NEAR.values() for n in near} | {api.namesake(c) for c in unmix.models().values()}:
         if name:

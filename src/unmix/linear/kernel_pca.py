@@ -368,11 +368,11 @@ class KernelPCA(Reconstructs, Model):
         return np.asarray(share[:, None] * U.dual[place])
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Scores."""
+        """Scores: projections on the components in the space of the kernel."""
         return project(self._kernel(len(U.shift)), U, b.x)[0].astype(b.x.dtype)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """Rows for scores."""
+        """Rows whose scores these are, or nearly: pre-images."""
         return _pre_image.of(self, self._kernel(len(U.shift))).back(U, z).astype(z.dtype)
 
     # -- what a user may ask --

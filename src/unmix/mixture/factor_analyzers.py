@@ -338,7 +338,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         self.lower_bound_, self.lower_bounds_ = -fit.loss / fit.weight, [-v for v in fit.objectives]
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
+        """Means of the components, mixed by responsibilities."""
         return np.asarray(z @ (U.means * U.unit) + U.shift * z.sum(axis=1, keepdims=True))
 
     def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:

@@ -380,7 +380,7 @@ class Mixture(PerColumn, BaseMixture):
         return means
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
+        """Means of the components, mixed by responsibilities."""
         means = self._means(U)
         if means is None:
             raise ValueError(

@@ -249,7 +249,7 @@ class Model(
     # ---------------------------------------------------------------- rows of new data
 
     def transform(self, X: Any) -> Any:
-        """Return the hidden rows Z of X at the fitted parts.
+        """Return the hidden rows Z of X at the fitted parts: scores, memberships, distances to centres.
 
         Parameters
         ----------
