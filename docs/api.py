@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-import textwrap
 from itertools import chain
 from pathlib import Path
 
@@ -54,7 +53,7 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "get_config": ["sklearn.get_config"],
     "set_config": ["sklearn.set_config"],
 }
-MEANT = {"transform": "encode", "fit_transform": "encode", "inverse_transform": "decode"}  # whose answer it hands on
+MEANT = {"transform": "encode", "inverse_transform": "decode"}  # whose answer it hands on
 QUESTIONS = {
     "Questions": [
         "report",
@@ -122,8 +121,9 @@ def documented(cls, name):
     own, *others = [inspect.getdoc(vars(base)[name]) or "" for base in cls.__mro__ if name in vars(base)] or [""]
     more = next((text for text in [own, *others] if SECTIONS.search(text)), "")
     if name in MEANT and cls is not unmix.Model and owner(cls, name).__module__ == unmix.Model.__module__:
-        what = textwrap.indent(inspect.getdoc(getattr(cls, MEANT[name])).split("\n\n")[0], "    ")
-        return f"{own}\n{what}"  # of every model it says the same, and ends with what it returns
+        what = inspect.getdoc(getattr(cls, MEANT[name])).split("\n\n")[0]
+        what = what[0].lower() + what[1:] if what[1].islower() else what
+        return re.sub(r":.+", f": {what}", own, count=1)  # behind the colon is what holds of all models
     return own if own == more or not more else f"{own}\n\n{more[SECTIONS.search(more).start() :]}"
 
 
@@ -302,7 +302,7 @@ def pages():
     out = {}
     models = unmix.models()
     lines = ["# Models", "", "All take row weights; what else each takes:", ""]
-    lines += [tables.models(), ""]
+    lines += [tables.models("[`{0}`]({0}.md)"), ""]
     for module, title in FAMILIES.items():
         inside = {name: cls for name, cls in models.items() if cls.__module__.startswith(module + ".")}
         lines += [f"## {title}", "", *listing(inside.items(), "{file}.md"), ""]

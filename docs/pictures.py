@@ -432,6 +432,8 @@ def draw(names, page, folder):
             plt.close(fig)
     if page == "how_many":
         (folder / "seven.html").write_text(names["answer"]._repr_html_())
+    if page == "index":
+        (folder / "wines.html").write_bytes(Path("wines.html").read_bytes())
 
 
 def draw_all(folder):

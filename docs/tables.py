@@ -19,13 +19,18 @@ MARKED = re.compile(r"(<!-- (\w+): made by `python -m docs\.tables` -->\n).*?(<!
 NO_EFFECT = re.compile(r"^(\w[\w, ]*) : .*\n    No effect here[:,] (.+(?:\n    .+)*)", re.MULTILINE)
 
 
-def models():
+def models(page="`{0}`"):
     """A line for each model: ✓ where a fact holds."""
     lines = [row(["", *HEADS.values()]), "|---|---|" + ":-:|" * (len(HEADS) - 1)]
     for name, cls in unmix.models().items():
         finds, *flags = facts(cls)
-        lines += [row([f"`{name}`", finds, *("✓" if flag else "" for flag in flags)])]
+        lines += [row([page.format(name), finds, *("✓" if flag else "" for flag in flags)])]
     return "\n".join(lines)
+
+
+def linked_models():
+    """The same, with links to the pages of the models."""
+    return models("[`{0}`](models/{0}.md)")
 
 
 def exemptions():
@@ -81,6 +86,7 @@ def row(cells):
 
 TABLES = {
     "models": models,
+    "linked_models": linked_models,
     "exemptions": exemptions,
     "laws": laws,
     "namesakes": namesakes,

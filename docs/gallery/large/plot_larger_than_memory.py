@@ -32,8 +32,8 @@ with unmix.config(runner="serial"):
 print("the same bits:", bool((alone.means_ == from_memory.means_).all()))
 
 # %%
-# How the fit went is in ``trace_``: the objective, and the rows that each second took.
-_ = unmix.plot.trace(from_file, gap=True)
+# So many points would cover each other: pictures of them are of how densely they lie.
+_ = unmix.plot.scores(unmix.PCA(2).fit(path), path, labels=from_file.predict(path) + 1)
 folder.cleanup()
 
 # %%

@@ -99,13 +99,13 @@ class MixtureOfFactorAnalyzers(FromRows):
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-        π.
+        Weights of the components, π, which add up to 1.
     means_ : ndarray of shape (K, d)
-        μ.
+        Means of the components, μ.
     components_ : ndarray of shape (K, q, d)
         Loadings W: of each component the strongest factor first, orthogonal in units of the noise.
     noise_variance_ : ndarray of shape (K, d)
-        ψ.
+        Variances of the noise, ψ.
     converged_ : bool
         Whether the stopping rule was met.
     lower_bound_ : float
@@ -426,9 +426,9 @@ class MixtureOfFactorAnalyzers(FromRows):
         Parameters
         ----------
         weights : array of shape (K,)
-            π.
+            Weights of the components, π, which add up to 1.
         means : array of shape (K, d)
-            μ.
+            Means of the components, μ.
         components : array of shape (K, q, d)
             W.
         noise_variance : array of shape (K, d)

@@ -88,7 +88,7 @@ class Mixture(PerColumn, BaseMixture):
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-        π.
+        Weights of the components, π, which add up to 1.
     parameters_ : dict of str to ndarray, or list of dict
         Parameters by name, components first; for columns of different kinds a dict for each.
     means_ : ndarray of shape (K, d)
