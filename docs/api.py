@@ -122,8 +122,7 @@ def documented(cls, name):
     more = next((text for text in [own, *others] if SECTIONS.search(text)), "")
     if name in MEANT and cls is not unmix.Model and owner(cls, name).__module__ == unmix.Model.__module__:
         what = inspect.getdoc(getattr(cls, MEANT[name])).split("\n\n")[0]
-        what = what[0].lower() + what[1:] if what[1].islower() else what
-        return re.sub(r":.+", f": {what}", own, count=1)  # behind the colon is what holds of all models
+        return re.sub(r":.+", f". {what}", own, count=1)  # behind the colon is what holds of all models
     return own if own == more or not more else f"{own}\n\n{more[SECTIONS.search(more).start() :]}"
 
 

@@ -41,6 +41,7 @@ from unmix.maths.arrays import Array
 from unmix.maths.kernels import Kernel
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
+from unmix.model.found import listed
 from unmix.model.peer import Peer
 
 LANDMARKS = 1000  # where their number is not given
@@ -399,6 +400,11 @@ class KernelPCA(Reconstructs, Model):
         if isinstance(X, np.ndarray) and X.dtype == np.float32:  # whose digits cancel in sums of large coefficients
             return super().inverse_transform(X.astype(np.float64)).astype(np.float32)
         return super().inverse_transform(X)
+
+    def findings(self) -> list[str]:
+        """How much the rows vary along each component."""
+        values = vars(self).get("eigenvalues_")
+        return [] if values is None else [f"eigenvalues {listed([f'{v:.3g}' for v in values])}"]
 
     def for_sklearn(self) -> dict[str, Any]:
         """What scikit-learn's class computes with beside the attributes that both have."""
