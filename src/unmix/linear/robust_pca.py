@@ -308,16 +308,6 @@ class RobustPCA(Reconstructs, Components, Model):
             self.low_rank_ = fit.z.scores @ self.components_.astype(fit.z.scores.dtype)
             self.sparse_ = fit.z.sparse
 
-    def findings(self) -> list[str]:
-        """The components; and how many cells the sparse part has, where rows were in memory."""
-        sparse = vars(self).get("sparse_")
-        told = (
-            []
-            if sparse is None
-            else [f"{np.count_nonzero(sparse) / max(sparse.size, 1):.1%} of the cells have a sparse part"]
-        )
-        return super().findings() + told
-
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Scores argmin_c ‖x − cV‖₁ over the observed cells: the same iteration with V fixed, and a μ for each row.
 

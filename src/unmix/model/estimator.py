@@ -24,10 +24,10 @@ from unmix.engine.learn import Learnt
 from unmix.engine.rows import Rules, concatenate
 from unmix.engine.runners import runner
 from unmix.engine.sources import as_source
-from unmix.engine.trace import Ended, Fit, Step, picture
+from unmix.engine.trace import Ended, Fit, Step
 from unmix.model.contract import Contract
 from unmix.model.files import ModelFiles
-from unmix.model.found import lines
+from unmix.model.found import Found
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
@@ -47,6 +47,7 @@ class Model(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     CallbackSupportMixin,
+    Found,
     Parameters,
 ):
     """Base of all models: X ≈ Z U.
@@ -369,14 +370,6 @@ class Model(
         return len(self.components_)  # type: ignore[attr-defined,no-any-return]
 
     # ---------------------------------------------------------------- scikit-learn's protocol
-
-    def findings(self) -> list[str]:
-        """What the fit found, in lines for notebooks, as far as it is known without looking at rows again."""
-        return lines(self) if hasattr(self, "_parts_") else []
-
-    def _html_repr(self) -> str:
-        """How the fit went, above what it found."""
-        return (picture(self.trace_, self.result_) if hasattr(self, "_parts_") else "") + super()._html_repr()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")

@@ -1,4 +1,4 @@
-"""What a fit found, in lines for notebooks: only what is known without looking at rows again."""
+"""How a fit went and what it found, for notebooks: only what is known without looking at rows again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from unmix.engine.site import Documented
+from unmix.engine.trace import picture
 from unmix.model.capabilities import Components, Groups
 
 SHOWN = 8  # components
@@ -18,10 +20,23 @@ LONG = 40  # characters of a name
 WAYS = ("more", "less")
 
 
-def lines(model: Any) -> list[str]:
-    """Sizes and weights of groups, and what sets them apart; shares and leading columns of components."""
+class Found(Documented):
+    """What a model shows in a notebook."""
+
+    def findings(self) -> list[str]:
+        """Sizes and weights of groups, and what sets them apart; shares and leading columns of components."""
+        return _lines(self) if hasattr(self, "_parts_") else []
+
+    def _html_repr(self) -> str:
+        went = picture(self.trace_, self.result_) if hasattr(self, "_parts_") else ""  # type: ignore[attr-defined]
+        return went + super()._html_repr()
+
+
+def _lines(model: Any) -> list[str]:
     told = _groups(model) + _apart(model) if isinstance(model, Groups) else []
-    return told + (_components(model) if isinstance(model, Components) else [])
+    told += _components(model) if isinstance(model, Components) else []
+    sparse = vars(model).get("sparse_")
+    return told + ([] if sparse is None else [f"{np.mean(sparse != 0):.1%} of the cells have a sparse part"])
 
 
 def _groups(model: Any) -> list[str]:
