@@ -38,4 +38,4 @@ folder.cleanup()
 
 # %%
 # With a checkpoint, a fit that was killed goes on where it was: the same call, the same bits in the end. See
-# :doc:`../../guide`.
+# :doc:`../../larger_than_memory`.
