@@ -15,6 +15,7 @@ import unmix.outlier
 import unmix.plot
 import unmix.testing
 import unmix.validate
+from unmix.engine.site import Documented
 from unmix.model.facts import HEADS, facts
 from unmix.model.peer import counterpart
 
@@ -105,6 +106,7 @@ def kind_of(cls, name):
 def for_users(cls):
     """Names of the methods of a class that people call, in the order of use; the others are its contract."""
     gone = {"partial_fit": "online" in getattr(cls, "exempt", ()), "to_sklearn": not getattr(cls, "peer", True)}
+    gone["findings"] = getattr(cls, "findings", None) is Documented.findings  # it has none
     names = [name for name in public(cls) if is_told(cls, name) and not gone.get(name)]
     return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 

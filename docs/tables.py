@@ -52,7 +52,8 @@ def namesakes():
     """Models that take the place of a class of scikit-learn."""
     lines = [row(["here", "there"]), "|---|---|"]
     for name, cls in unmix.models().items():
-        lines += [row([f"`unmix.{name}`", f"`{cls.peer.home}.{counterpart(cls).__name__}`"])] if cls.peer else []
+        theirs = f"`{cls.peer.home}.{counterpart(cls).__name__}`" if cls.peer else ""
+        lines += [row([f"[`unmix.{name}`](models/{name}.md)", theirs])] if theirs else []
     return "\n".join(lines)
 
 

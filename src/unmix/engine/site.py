@@ -23,7 +23,12 @@ class Documented:
         return {"page": self._doc_page.format(name=type(self).__name__)}
 
     def findings(self) -> list[str]:
-        """What the fit found, in lines for notebooks; none before it."""
+        """What the fit found, in lines for notebooks; none before it.
+
+        Returns
+        -------
+        lines : list of str
+        """
         return []
 
     def _html_repr(self) -> str:
