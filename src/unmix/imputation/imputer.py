@@ -245,7 +245,7 @@ class Imputer(Files, TransformerMixin, Documented, BaseEstimator):
 
     def findings(self) -> list[str]:
         """Who fills cells best."""
-        return [self.reason_] if hasattr(self, "reason_") else []
+        return [self.reason_] if "reason_" in vars(self) else []
 
     def report(self) -> Report:
         """Return which candidates fill which column and how well, to be printed.

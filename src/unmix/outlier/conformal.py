@@ -388,7 +388,7 @@ class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
 
     def findings(self) -> list[str]:
         """How many rows of the fit are outliers, and which are the strangest of them."""
-        if not hasattr(self, "p_values_"):
+        if "p_values_" not in vars(self):
             return []
         odd = np.flatnonzero(self._odd())
         strangest = odd[np.argsort(-self.scores_[odd], kind="stable")][:STRANGEST]

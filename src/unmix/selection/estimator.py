@@ -141,7 +141,7 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, Documented, BaseEstima
 
     def findings(self) -> list[str]:
         """The number, how sure it is, and what the chosen model found."""
-        if not hasattr(self, "selection_"):
+        if "selection_" not in vars(self):
             return []
         return [self.selection_.sentence, *(self.model_.findings() if isinstance(self.model_, Documented) else [])]
 
