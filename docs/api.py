@@ -15,6 +15,7 @@ import unmix.outlier
 import unmix.plot
 import unmix.testing
 import unmix.validate
+from unmix.engine.site import Documented
 from unmix.model.facts import HEADS, facts
 from unmix.model.peer import counterpart
 
@@ -45,11 +46,15 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "Imputer": ["sklearn.impute.IterativeImputer", "sklearn.impute.KNNImputer"],
     "OutlierDetector": ["sklearn.ensemble.IsolationForest", "sklearn.neighbors.LocalOutlierFactor"],
     "TableEncoder": ["sklearn.compose.ColumnTransformer"],
+    "RobustPCA": ["sklearn.decomposition.PCA"],
+    "KMedoids": ["sklearn.cluster.KMeans"],
+    "Mixture": ["sklearn.mixture.GaussianMixture"],
     "Select": ["sklearn.model_selection.GridSearchCV"],
     "config": ["sklearn.config_context"],
     "get_config": ["sklearn.get_config"],
     "set_config": ["sklearn.set_config"],
 }
+MEANT = {"transform": "encode", "inverse_transform": "decode"}  # whose answer it hands on
 QUESTIONS = {
     "Questions": [
         "report",
@@ -101,6 +106,7 @@ def kind_of(cls, name):
 def for_users(cls):
     """Names of the methods of a class that people call, in the order of use; the others are its contract."""
     gone = {"partial_fit": "online" in getattr(cls, "exempt", ()), "to_sklearn": not getattr(cls, "peer", True)}
+    gone["findings"] = getattr(cls, "findings", None) is Documented.findings  # it has none
     names = [name for name in public(cls) if is_told(cls, name) and not gone.get(name)]
     return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
@@ -116,6 +122,9 @@ def documented(cls, name):
     """The docstring of a method, and the sections of the one that it takes the place of where it has none itself."""
     own, *others = [inspect.getdoc(vars(base)[name]) or "" for base in cls.__mro__ if name in vars(base)] or [""]
     more = next((text for text in [own, *others] if SECTIONS.search(text)), "")
+    if name in MEANT and cls is not unmix.Model and owner(cls, name).__module__ == unmix.Model.__module__:
+        what = inspect.getdoc(getattr(cls, MEANT[name])).split("\n\n")[0]
+        return re.sub(r":.+", f". {what}", own, count=1)  # behind the colon is what holds of all models
     return own if own == more or not more else f"{own}\n\n{more[SECTIONS.search(more).start() :]}"
 
 
@@ -146,11 +155,26 @@ def model_page(name, cls):
 
 
 def see_also(name, theirs=None):
-    """What is like it in scikit-learn, with links."""
+    """What is like it in scikit-learn, and the pages that explain it, with links."""
     links = [f"[`{n}`](https://scikit-learn.org/stable/modules/generated/{n}.html)" for n in NEAR.get(name, [theirs])]
+    told = ""
     if theirs:
-        return [f"See also {links[0]}, whose place it takes: [what differs](../coming_from_scikit_learn.md).", ""]
-    return [f"See also {', '.join(links)}.", ""] if name in NEAR else []
+        told = f"See also {links[0]}, whose place it takes: [what differs](../coming_from_scikit_learn.md). "
+    elif name in NEAR:
+        told = f"See also {', '.join(links)}. "
+    told += f"Explained in {' and '.join(where)}." if (where := explained(name)) else ""
+    return [told.rstrip(), ""] if told else []
+
+
+def explained(name):
+    """Links to the pages that have a section on it, or name it as what they are about, at their end."""
+    links = []
+    for path in sorted(Path(__file__).parent.glob("*.md")):
+        text = path.read_text()
+        about = f"/{FILES.get(name, name)}.md)" in text.partition("\n## Reference\n")[2]
+        section = f"#{name.lower()}" * (f"\n## {name}\n" in text)
+        links += [f"[{text[2 : text.index(chr(10))]}](../{path.name}{section})"] * bool(about or section)
+    return links
 
 
 def methods(name, cls, names):
@@ -279,7 +303,7 @@ def pages():
     out = {}
     models = unmix.models()
     lines = ["# Models", "", "All take row weights; what else each takes:", ""]
-    lines += [tables.models(), ""]
+    lines += [tables.models("[`{0}`]({0}.md)"), ""]
     for module, title in FAMILIES.items():
         inside = {name: cls for name, cls in models.items() if cls.__module__.startswith(module + ".")}
         lines += [f"## {title}", "", *listing(inside.items(), "{file}.md"), ""]

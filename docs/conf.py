@@ -21,6 +21,7 @@ version = release = unmix.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design", "sphinx_gallery.gen_gallery"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 2
 html_theme = "pydata_sphinx_theme"
 html_title = "unmix"
 html_static_path = ["_static"]

@@ -53,7 +53,8 @@ def behind():
         for case in cases:
             for name, time, memory in rivals(case):
                 said = [f"{1 / time:.2f}× faster"] if time is not None and time < 1 else []
-                said += [f"{memory:.2f} of our memory"] if memory is not None and memory < 1 else []
+                share = "less than 0.01" if memory is not None and memory < 0.01 else f"{memory or 0:.2f}"
+                said += [f"{share} of our memory"] if memory is not None and memory < 1 else []
                 if said:
                     out.setdefault((case["title"], name), {})[column] = ", ".join(said)
             for job, ratio in small(case):

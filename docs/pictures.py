@@ -367,10 +367,10 @@ def linear(ns):
 
 def plot_components(ns):
     plot, pca, table, group = unmix.plot, ns["pca"], ns["table"], ns["model"].labels_ + 1
-    fig, (a, b, c) = figure(13.4, 3.9, 1, 3, width_ratios=[1, 1.35, 1.2])
-    plot.scree(pca, a, more_than_chance=ns["k"])
-    plot.biplot(pca, table, labels=group, ax=b)
-    plot.scores(pca, table, labels=group, ax=c)
+    fig, ax = plt.subplot_mosaic([["scree", "scores"], ["biplot", "biplot"]], figsize=(9, 8), height_ratios=[1, 1.3])
+    plot.scree(pca, ax["scree"], more_than_chance=ns["k"])
+    plot.scores(pca, table, labels=group, density=True, ax=ax["scores"])
+    plot.biplot(pca, table, labels=group, ax=ax["biplot"])
     return fig
 
 
@@ -401,7 +401,7 @@ def plot_missing(ns):
 
 def tour(ns):
     fig, ax = figure(6, 3.6)
-    unmix.plot.scores(ns["pca"], ns["table"], ax=ax, labels=ns["model"].labels_ + 1)
+    unmix.plot.scores(ns["pca"], ns["table"], ax=ax, labels=ns["model"].labels_ + 1, density=True)
     return fig
 
 
@@ -432,6 +432,8 @@ def draw(names, page, folder):
             plt.close(fig)
     if page == "how_many":
         (folder / "seven.html").write_text(names["answer"]._repr_html_())
+    if page == "index":
+        (folder / "wines.html").write_bytes(Path("wines.html").read_bytes())
 
 
 def draw_all(folder):

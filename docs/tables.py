@@ -19,13 +19,18 @@ MARKED = re.compile(r"(<!-- (\w+): made by `python -m docs\.tables` -->\n).*?(<!
 NO_EFFECT = re.compile(r"^(\w[\w, ]*) : .*\n    No effect here[:,] (.+(?:\n    .+)*)", re.MULTILINE)
 
 
-def models():
+def models(page="`{0}`"):
     """A line for each model: ✓ where a fact holds."""
     lines = [row(["", *HEADS.values()]), "|---|---|" + ":-:|" * (len(HEADS) - 1)]
     for name, cls in unmix.models().items():
         finds, *flags = facts(cls)
-        lines += [row([f"`{name}`", finds, *("✓" if flag else "" for flag in flags)])]
+        lines += [row([page.format(name), finds, *("✓" if flag else "" for flag in flags)])]
     return "\n".join(lines)
+
+
+def linked_models():
+    """The same, with links to the pages of the models."""
+    return models("[`{0}`](models/{0}.md)")
 
 
 def exemptions():
@@ -47,7 +52,8 @@ def namesakes():
     """Models that take the place of a class of scikit-learn."""
     lines = [row(["here", "there"]), "|---|---|"]
     for name, cls in unmix.models().items():
-        lines += [row([f"`unmix.{name}`", f"`{cls.peer.home}.{counterpart(cls).__name__}`"])] if cls.peer else []
+        theirs = f"`{cls.peer.home}.{counterpart(cls).__name__}`" if cls.peer else ""
+        lines += [row([f"[`unmix.{name}`](models/{name}.md)", theirs])] if theirs else []
     return "\n".join(lines)
 
 
@@ -81,6 +87,7 @@ def row(cells):
 
 TABLES = {
     "models": models,
+    "linked_models": linked_models,
     "exemptions": exemptions,
     "laws": laws,
     "namesakes": namesakes,

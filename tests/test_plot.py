@@ -1,6 +1,7 @@
 """The pictures: what is drawn is right, names are shown as they are, and Matplotlib is imported only for them."""
 
 import importlib
+import re
 import subprocess
 import sys
 import warnings
@@ -271,6 +272,23 @@ def test_many_rows_are_drawn_by_how_densely_they_lie():
     drawn(few)  # contours, and points of a group too small for them
 
 
+def test_densities_of_few_rows_are_drawn_below_their_points(iris):
+    X, kind = iris
+    pca = unmix.PCA(2).fit(X)
+    alone = unmix.plot.scores(pca, X, density=True)
+    assert alone.get_title(loc="left") == "Contours hold half and 90% of the rows"
+    groups = unmix.plot.scores(pca, X, labels=kind, density=True)
+    for ax, k in ((alone, 1), (groups, 3)):
+        points = [c for c in ax.collections if len(c.get_offsets()) > 1]
+        outlines = [c for c in ax.collections if len(c.get_offsets()) <= 1]
+        assert sum(len(c.get_offsets()) for c in points) == 150
+        assert len(points) == k
+        assert len(outlines) == 2 * k  # a shade, and two lines
+        assert max(c.get_zorder() for c in outlines) < min(c.get_zorder() for c in points)
+    assert [t.get_text() for t in groups.get_legend().get_texts()] == ["0", "1", "2"]
+    assert not unmix.plot.scores(pca, X, labels=kind).get_title(loc="left")
+
+
 # ---------------------------------------------------------------- groups
 
 
@@ -508,7 +526,46 @@ def test_the_html_of_a_model_says_what_it_found(name):
     if isinstance(model, Components):
         assert "component 1" in page
     assert ("weights 0" in page) == ("weights_" in vars(model))
+    assert model.findings() or name == "GaussianImputer"
     assert estimator_html_repr(make_pipeline(StandardScaler(), model))
+
+
+def test_the_html_says_what_sets_groups_of_a_table_apart(wine):
+    table, model = wine
+    lines = model.findings()
+    found = unmix.explain(model, table)
+    for g, group in enumerate(found.groups):
+        more = next(line for line in lines if line.startswith(f"group {g + 1}: "))
+        named = re.findall(r"[\w/]+", more.partition(": ")[2].replace("more", "").replace("less", ""))
+        away = {name: value - found.centre[name] for name, value in group.centre.items()}
+        for name in named:
+            high = name in more.partition("less")[0]
+            assert (away[name] > 0) == high, (more, name)
+    assert all(line in model._repr_html_() for line in lines)
+    assert (
+        len(unmix.KMeans(3, random_state=0).fit(load_wine().data).findings()) == 1
+    )  # in no units that can be compared
+    frame = pd.DataFrame({"town": ["Ulm"] * 40 + ["Bonn"] * 40 + ["Jena"] * 2, "age": [30.0] * 40 + [60.0] * 42})
+    told = "; ".join(unmix.KMeans(2, random_state=0).fit(unmix.Table(frame)).findings())
+    assert "town = Ulm" in told
+
+
+def test_the_html_of_questions_says_what_was_found():
+    frame = load_wine(as_frame=True).data
+    assert unmix.OutlierDetector().findings() == unmix.Imputer().findings() == unmix.Select("KMeans").findings() == []
+    slip = frame.copy()
+    slip.loc[17, "alcohol"] = 138.3
+    judge = unmix.OutlierDetector(random_state=0)
+    odd = judge.fit_predict(slip) == -1
+    (told,) = judge.findings()
+    assert told.startswith(f"{odd.sum()} of 178 rows are odd at alpha=")
+    assert told.endswith("; the strangest: 17")
+    assert told in judge._repr_html_()
+    chosen = unmix.Select("KMeans", range(1, 5), random_state=0).fit(unmix.Table(frame))
+    assert chosen.findings()[0] == chosen.selection_.sentence
+    assert chosen.findings()[1:] == chosen.model_.findings() != []
+    filled = unmix.Imputer(random_state=0).fit(frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1))
+    assert filled.findings() == [filled.reason_]
 
 
 def test_the_html_shows_names_as_they_are(iris):

@@ -77,6 +77,26 @@ def test_methods_say_what_they_take_and_return(api):
                 assert api.SECTIONS.search(api.documented(cls, method)), f"{name}.{method}"
 
 
+def test_pages_say_what_the_numbers_of_rows_are(api):
+    """Not only that there are k of them: distances, memberships, scores."""
+    of_all = inspect.getdoc(unmix.Model.transform)
+    for name, cls in unmix.models().items():
+        assert api.documented(cls, "transform") != of_all, name
+    assert api.documented(unmix.KMeans, "transform").startswith(
+        f"{of_all.partition(':')[0]}. Distances to the centres."
+    )
+    assert api.documented(unmix.Model, "transform") == of_all
+
+
+def test_models_lead_to_the_pages_that_explain_them(api):
+    for name, cls in unmix.models().items():
+        told = api.see_also(name, api.namesake(cls))[0]
+        assert told.startswith("See also [`sklearn."), name
+        assert "](../" in told, name
+    assert "](../clustering.md#kmeans)" in api.see_also("KMeans", "sklearn.cluster.KMeans")[0]
+    assert "](../holes.md)" in api.see_also("pool")[0]
+
+
 def test_see_also_exists(api):
     for name in {n for near in api.NEAR.values() for n in near} | {api.namesake(c) for c in unmix.models().values()}:
         if name:
@@ -178,7 +198,12 @@ def test_the_address_is_one():
 def test_made_pages_are_ignored(api):
     """The list in the root is the one that the build of a source distribution reads, too."""
     made = [*api.pages(), "benchmarks.md", "_build/index.html", "auto_gallery/index.rst", "_static/tour.svg"]
-    made += ["_static/seven.html", "gen_backreferences/unmix.PCA.examples", "sg_execution_times.rst"]
+    made += [
+        "_static/seven.html",
+        "_static/wines.html",
+        "gen_backreferences/unmix.PCA.examples",
+        "sg_execution_times.rst",
+    ]
     git = ["git", "-C", str(ROOT), "check-ignore", *(f"docs/{name}" for name in made)]
     try:
         found = subprocess.run(git, capture_output=True, text=True)

@@ -1,6 +1,6 @@
 """
-Two signals, two sensors
-========================
+Three signals, three sensors
+============================
 
 What each sensor measures is a mixture. If the sources are independent, ``FastICA`` finds them; that they are
 uncorrelated, which is all that ``PCA`` asks for, is not enough.

@@ -5,7 +5,6 @@ Topics, planted and found
 Twenty-five words stand on a square of five by five. Each of ten topics is a row or a column of the square, and each
 document mixes a few of them. From nothing but the counts of words the topics come back.
 """
-# sphinx_gallery_thumbnail_number = 2
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,6 +12,7 @@ import numpy as np
 
 import unmix
 
+# sphinx_gallery_thumbnail_number = 2
 rng = np.random.default_rng(0)
 square = np.arange(25).reshape(5, 5)
 topics = np.zeros((10, 25))
@@ -23,8 +23,8 @@ counts = np.array([rng.multinomial(80, s @ topics) for s in shares])
 
 
 def show(rows, title):
-    fig, axes = plt.subplots(1, 10, figsize=(9, 1.4), layout="constrained")
-    for ax, row in zip(axes, rows, strict=True):
+    fig, axes = plt.subplots(2, 5, figsize=(6.4, 3), layout="constrained")
+    for ax, row in zip(axes.ravel(), rows, strict=True):
         ax.imshow(row.reshape(5, 5), cmap="gray_r", vmin=0)
         ax.set(xticks=[], yticks=[])
     fig.suptitle(title)

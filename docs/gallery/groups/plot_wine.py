@@ -5,7 +5,6 @@ How many kinds of wine?
 Thirteen chemical measurements of 178 bottles. Nobody tells how many kinds there are, and the columns have units of
 their own.
 """
-# sphinx_gallery_thumbnail_number = 3
 
 # %%
 # A ``Table`` reads the columns and makes them count alike; ``select`` says how many groups there are, how sure
@@ -14,6 +13,7 @@ from sklearn.datasets import load_wine
 
 import unmix
 
+# sphinx_gallery_thumbnail_number = 3
 wine = load_wine(as_frame=True)
 table = unmix.Table(wine.data)
 answer = unmix.select("KMeans", table, random_state=0)

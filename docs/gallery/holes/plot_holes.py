@@ -5,7 +5,6 @@ What would the empty cells hold?
 A fifth of the cells of a table are hidden. ``Imputer`` tries several models on cells that it hides itself, takes
 what fills those best, and says how far off it expects to be.
 """
-# sphinx_gallery_thumbnail_number = 2
 
 # %%
 import matplotlib.pyplot as plt
@@ -14,6 +13,7 @@ from sklearn.datasets import load_breast_cancer
 
 import unmix
 
+# sphinx_gallery_thumbnail_number = 2
 truth = load_breast_cancer(as_frame=True).data.iloc[:300, :8]
 rng = np.random.default_rng(0)
 frame = truth.mask(rng.random(truth.shape) < 0.2)

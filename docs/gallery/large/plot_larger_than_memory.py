@@ -32,10 +32,10 @@ with unmix.config(runner="serial"):
 print("the same bits:", bool((alone.means_ == from_memory.means_).all()))
 
 # %%
-# How the fit went is in ``trace_``: the objective, and the rows that each second took.
-_ = unmix.plot.trace(from_file, gap=True)
+# So many points would cover each other: pictures of them are of how densely they lie.
+_ = unmix.plot.scores(unmix.PCA(2).fit(path), path, labels=from_file.predict(path) + 1)
 folder.cleanup()
 
 # %%
 # With a checkpoint, a fit that was killed goes on where it was: the same call, the same bits in the end. See
-# :doc:`../../guide`.
+# :doc:`../../larger_than_memory`.

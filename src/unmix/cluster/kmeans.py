@@ -417,7 +417,7 @@ class KMeans(ClusterMixin, Groups, Geometry, Model):
         return z.label
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The nearest centre, of rows of distances."""
+        """The nearest centre of each row of distances."""
         out: np.ndarray = self._metric.leave(U.frame, U.centers)[z.argmin(axis=1)]
         return out
 

@@ -303,7 +303,7 @@ class SoftKMeans(ClusterMixin, Groups, Geometry, Model):
         return self._ordered(U, b, x, self._squares(U, b, x)).argmin(axis=1).astype(np.int32)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Memberships."""
+        """Memberships: how much of each cluster a row is, which add up to 1."""
         x = self._about(U.shift, b)
         return self._members(U, self._ordered(U, b, x, self._squares(U, b, x)))[0].astype(b.x.dtype)
 

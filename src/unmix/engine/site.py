@@ -1,10 +1,14 @@
-"""Where the documentation is: the "?" of an estimator in a notebook leads to its page."""
+"""What an estimator shows in a notebook: what its fit found; a "?" that leads to its page of the documentation."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import ClassVar
 
 SITE = "https://unmix.readthedocs.io/en/stable/"  # pyproject.toml has it, too
+
+
+LINES = "font:12px sans-serif;margin:4px 0;overflow-wrap:anywhere"
 
 
 class Documented:
@@ -17,3 +21,17 @@ class Documented:
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         """What the template is filled with."""
         return {"page": self._doc_page.format(name=type(self).__name__)}
+
+    def findings(self) -> list[str]:
+        """What the fit found, in lines for notebooks; none before it.
+
+        Returns
+        -------
+        lines : list of str
+        """
+        return []
+
+    def _html_repr(self) -> str:
+        """scikit-learn's picture of an estimator, below what it found."""
+        told = "".join(f"<div>{escape(line)}</div>" for line in self.findings())
+        return (f"<div style='{LINES}'>{told}</div>" if told else "") + super()._html_repr()  # type: ignore[misc]

@@ -243,6 +243,10 @@ class Imputer(Files, TransformerMixin, Documented, BaseEstimator):
             draws = [given.filled(d) for d in self._draws(given, n_draws, seed, tell)]
         return np.stack(draws) if isinstance(given, Grid) else draws
 
+    def findings(self) -> list[str]:
+        """Who fills cells best."""
+        return [self.reason_] if "reason_" in vars(self) else []
+
     def report(self) -> Report:
         """Return which candidates fill which column and how well, to be printed.
 

@@ -269,7 +269,7 @@ class FactorAnalysis(Density, Imputes, Reconstructs, Components, Model):
         return STAGES.get(type(U), STAGES[Loadings]).described(U, data)._replace(names={} if k is None else {"f": k})
 
     def encode(self, U: Loadings, b: Block) -> np.ndarray:
-        """The posterior mean of z."""
+        """Factor scores: the posterior mean of z."""
         return infer(U, b)[0]
 
     def log_density(self, U: Loadings, b: Block) -> np.ndarray:

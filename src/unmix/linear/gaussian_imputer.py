@@ -363,7 +363,7 @@ class GaussianImputer(Density, Imputes, Model):
     # -- what an imputer gives --
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Filled rows, and indicators of the missing cells where they are wanted."""
+        """The rows with their missing cells filled, and indicators of these where they are wanted."""
         kept = np.ones(len(U.empty), bool) if self.keep_empty_features else ~U.empty
         seen = self.masked(b).observed
         out = self.fill(U, b)[:, kept]

@@ -41,6 +41,7 @@ from unmix.maths.arrays import Array
 from unmix.maths.kernels import Kernel
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
+from unmix.model.found import listed
 from unmix.model.peer import Peer
 
 LANDMARKS = 1000  # where their number is not given
@@ -368,11 +369,11 @@ class KernelPCA(Reconstructs, Model):
         return np.asarray(share[:, None] * U.dual[place])
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Scores."""
+        """Scores: projections on the components in the space of the kernel."""
         return project(self._kernel(len(U.shift)), U, b.x)[0].astype(b.x.dtype)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """Rows for scores."""
+        """Rows whose scores these are, or nearly: pre-images."""
         return _pre_image.of(self, self._kernel(len(U.shift))).back(U, z).astype(z.dtype)
 
     # -- what a user may ask --
@@ -399,6 +400,11 @@ class KernelPCA(Reconstructs, Model):
         if isinstance(X, np.ndarray) and X.dtype == np.float32:  # whose digits cancel in sums of large coefficients
             return super().inverse_transform(X.astype(np.float64)).astype(np.float32)
         return super().inverse_transform(X)
+
+    def findings(self) -> list[str]:
+        """How much the rows vary along each component."""
+        values = vars(self).get("eigenvalues_")
+        return [] if values is None else [f"eigenvalues {listed([f'{v:.3g}' for v in values])}"]
 
     def for_sklearn(self) -> dict[str, Any]:
         """What scikit-learn's class computes with beside the attributes that both have."""

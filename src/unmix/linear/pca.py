@@ -184,7 +184,7 @@ class PCA(Principal):
     # -- the model --
 
     def encode(self, U: Any, b: Block) -> np.ndarray:
-        """Projection on the axes."""
+        """Scores: projections of the rows on the axes."""
         A = self._axes(U)
         z = project(A, b)[1]
         if not self.whiten:

@@ -148,7 +148,7 @@ class ProbabilisticPCA(Principal):
             return out._replace(loss=min(b.sum(-log_density(self._axes(U), b)), LARGEST))
 
     def encode(self, U: Any, b: Block) -> np.ndarray:
-        """The posterior mean of z."""
+        """Scores: the posterior mean of z."""
         if b.observed is not None:
             return latent.infer(self._gaussian(U), b.x, b.observed)[0].astype(b.x.dtype)
         A, (values, noise) = self._axes(U), self._spectrum(U)
@@ -156,7 +156,7 @@ class ProbabilisticPCA(Principal):
         return np.asarray(z * (np.sqrt(values - noise) / values).astype(z.dtype))
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
-        """zW + μ."""
+        """Rows of the plane, zW + μ."""
         return np.asarray(z @ self._gaussian(U).loadings.astype(z.dtype, copy=False) + U.mean)
 
     def denoised(self, U: Any, b: Block) -> np.ndarray:

@@ -209,7 +209,7 @@ class TruncatedSVD(Reconstructs, Components, Model):
         return U._replace(mean=np.zeros_like(U.mean), components=U.components[:k], variances=U.variances[:k])
 
     def encode(self, U: Axes, b: Block) -> np.ndarray:
-        """Projection on the right singular vectors: UΣ."""
+        """Scores: projections on the right singular vectors, UΣ."""
         return project(self._axes(U), b)[1]
 
     def decode(self, U: Axes, z: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class BaseMixture(DensityMixin, Density, Memberships, Samples, Imputes, Model):
         raise NotImplementedError
 
     def encode(self, U: Any, b: Block) -> np.ndarray:
-        """Responsibilities."""
+        """Responsibilities: the probability of each component, given the row."""
         return self.posterior(U, b)[0]
 
     def assign(self, U: Any, b: Block) -> np.ndarray:

@@ -142,7 +142,7 @@ class GaussianBase(FromRows):
         self.precisions_ = U.factors @ np.swapaxes(U.factors, -1, -2) if is_matrix(kind) else U.factors**2
 
     def decode(self, U: Any, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
+        """Means of the components, mixed by responsibilities."""
         return np.asarray(z @ U.means + U.shift * z.sum(axis=1, keepdims=True))
 
     def _mixture(self, U: Any) -> Gaussians:

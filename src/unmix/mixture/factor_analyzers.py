@@ -99,13 +99,13 @@ class MixtureOfFactorAnalyzers(FromRows):
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-        π.
+        Weights of the components, π, which add up to 1.
     means_ : ndarray of shape (K, d)
-        μ.
+        Means of the components, μ.
     components_ : ndarray of shape (K, q, d)
         Loadings W: of each component the strongest factor first, orthogonal in units of the noise.
     noise_variance_ : ndarray of shape (K, d)
-        ψ.
+        Variances of the noise, ψ.
     converged_ : bool
         Whether the stopping rule was met.
     lower_bound_ : float
@@ -338,7 +338,7 @@ class MixtureOfFactorAnalyzers(FromRows):
         self.lower_bound_, self.lower_bounds_ = -fit.loss / fit.weight, [-v for v in fit.objectives]
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
+        """Means of the components, mixed by responsibilities."""
         return np.asarray(z @ (U.means * U.unit) + U.shift * z.sum(axis=1, keepdims=True))
 
     def conditional(self, U: Parts, b: Block) -> tuple[np.ndarray, np.ndarray]:
@@ -426,9 +426,9 @@ class MixtureOfFactorAnalyzers(FromRows):
         Parameters
         ----------
         weights : array of shape (K,)
-            π.
+            Weights of the components, π, which add up to 1.
         means : array of shape (K, d)
-            μ.
+            Means of the components, μ.
         components : array of shape (K, q, d)
             W.
         noise_variance : array of shape (K, d)

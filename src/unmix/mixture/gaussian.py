@@ -111,9 +111,9 @@ class GaussianMixture(GaussianBase):
         First assignment of a sample of the rows: by k-means; to the nearest of spread-out rows; at random; to the
         nearest of random rows.
     weights_init : array of shape (K,), optional
-        First π.
+        First weights π.
     means_init : array of shape (K, d), optional
-        First μ.
+        First means μ.
     precisions_init : array, optional
         First Σ⁻¹, of shape (K, d, d), (d, d), (K, d) or (K,) by the covariance type.
     fixed : tuple of {"weights", "means", "covariances"}, default=()
@@ -131,13 +131,13 @@ class GaussianMixture(GaussianBase):
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-        π.
+        Weights of the components, π, which add up to 1.
     means_ : ndarray of shape (K, d)
-        μ.
+        Means of the components, μ.
     covariances_ : ndarray
-        Σ, in the shape of `precisions_init`.
+        Covariances Σ, of shape (K, d, d), (d, d), (K, d) or (K,) by the covariance type.
     precisions_ : ndarray
-        Σ⁻¹.
+        Their inverses, of the same shape.
     precisions_cholesky_ : ndarray
         Upper triangular P with P Pᵀ = Σ⁻¹; for diag and spherical the inverse standard deviations.
     converged_ : bool
@@ -384,9 +384,9 @@ class GaussianMixture(GaussianBase):
         Parameters
         ----------
         weights : array of shape (K,)
-            π.
+            Weights of the components, π, which add up to 1.
         means : array of shape (K, d)
-            μ.
+            Means of the components, μ.
         covariances : array
             Σ, of shape (K, d, d), (d, d), (K, d) or (K,) by the covariance type.
         covariance_type : {"full", "tied", "diag", "spherical"}, default="full"

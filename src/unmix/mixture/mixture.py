@@ -88,7 +88,7 @@ class Mixture(PerColumn, BaseMixture):
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
-        π.
+        Weights of the components, π, which add up to 1.
     parameters_ : dict of str to ndarray, or list of dict
         Parameters by name, components first; for columns of different kinds a dict for each.
     means_ : ndarray of shape (K, d)
@@ -380,7 +380,7 @@ class Mixture(PerColumn, BaseMixture):
         return means
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """The mean row of each mixture of responsibilities."""
+        """Means of the components, mixed by responsibilities."""
         means = self._means(U)
         if means is None:
             raise ValueError(

@@ -27,7 +27,7 @@ from unmix.engine.sources import as_source
 from unmix.engine.trace import Ended, Fit, Step
 from unmix.model.contract import Contract
 from unmix.model.files import ModelFiles
-from unmix.model.found import shown
+from unmix.model.found import Found
 from unmix.model.opening import as_given, check_kind, check_names, handy, learn_names, shape_of, source_for, weights
 from unmix.model.parameters import Parameters
 from unmix.model.peer import Returns
@@ -47,6 +47,7 @@ class Model(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     CallbackSupportMixin,
+    Found,
     Parameters,
 ):
     """Base of all models: X ≈ Z U.
@@ -249,7 +250,7 @@ class Model(
     # ---------------------------------------------------------------- rows of new data
 
     def transform(self, X: Any) -> Any:
-        """Return the hidden rows Z of X at the fitted parts.
+        """Return the hidden rows Z of X at the fitted parts: scores, memberships, distances to centres.
 
         Parameters
         ----------
@@ -369,10 +370,6 @@ class Model(
         return len(self.components_)  # type: ignore[attr-defined,no-any-return]
 
     # ---------------------------------------------------------------- scikit-learn's protocol
-
-    def _html_repr(self) -> str:
-        """scikit-learn's picture of an estimator, and above it how the fit went and what it found."""
-        return (shown(self) if hasattr(self, "_parts_") else "") + super()._html_repr()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_parts_")

@@ -373,7 +373,7 @@ class NMF(Reconstructs, Components, Model):
         return Described(Parts, Stats, z, {"k": k, "whole": (k, k) if self._beta == 2 else (k,)}, scale_is_in_range)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Solve z to the end, and count it in the parts that users see."""
+        """Amounts of the parts, z solved to the end, in the units of `components_`."""
         method, (l1, l2, _, _) = self._method, self._penalties(U)
         return self._amounts(U, method.solve(U, rescaled(b, U.scale), method.exact, l1, l2))
 
@@ -383,7 +383,7 @@ class NMF(Reconstructs, Components, Model):
         return cleared(Z, axis=1) * U.loads.any(axis=0) if self._method.zeros_stay else Z
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """Z U."""
+        """Amounts times parts, Z U."""
         return (z * self._shown(U)) @ self._loads(U).T
 
     # ---------------------------------------------------------------- what users call and see

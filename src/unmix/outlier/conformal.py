@@ -52,6 +52,8 @@ from unmix.outlier.tail import benjamini_hochberg, tail_p_values
 from unmix.outlier.units import wrong_units
 from unmix.outlier.views import QUESTIONS, seen
 
+STRANGEST = 5  # rows that are named in a notebook
+
 
 class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
     """Outliers by any model, with p-values: no share of outliers has to be guessed.
@@ -376,9 +378,22 @@ class OutlierDetector(Files, OutlierMixin, Documented, BaseEstimator):
             With `control="fdr"` by `tail_p_values_`, an estimate without a guarantee; else by `p_values_`.
         """
         self.fit(X)
+        return np.where(self._odd(), -1, 1)
+
+    def _odd(self) -> np.ndarray:
+        """Which rows of the fit are outliers."""
         if self.control == "fdr":
-            return np.where(benjamini_hochberg(self.tail_p_values_, self.alpha), -1, 1)
-        return np.where(self.p_values_ <= self.alpha, -1, 1)
+            return benjamini_hochberg(self.tail_p_values_, self.alpha)
+        return self.p_values_ <= self.alpha
+
+    def findings(self) -> list[str]:
+        """How many rows of the fit are outliers, and which are the strangest of them."""
+        if "p_values_" not in vars(self):
+            return []
+        odd = np.flatnonzero(self._odd())
+        strangest = odd[np.argsort(-self.scores_[odd], kind="stable")][:STRANGEST]
+        told = f"{len(odd):,} of {len(self.scores_):,} rows are odd at alpha={self.alpha:g}"
+        return [told + f"; the strangest: {', '.join(map(str, strangest))}" * bool(len(odd))]
 
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """1 + the number of scores that are at least those of each row, fold by fold; and its mean score."""

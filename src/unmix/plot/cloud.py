@@ -1,4 +1,4 @@
-"""Rows as points in a plane, by group; or how densely they lie, where points would cover each other.
+"""Rows as points in a plane, by group; or how densely they lie, alone where points would cover each other.
 
 Contours are of a histogram of the group's rows, smoothed by a Gaussian of Scott's width n^(−1/6) in each direction's
 standard deviations: within a contour lies that share of the group's rows.
@@ -55,23 +55,24 @@ def cloud(ax: Any, z: np.ndarray, labels: Any, density: bool | None, own: bool) 
     groups = None if labels is None else named(labels, len(z))
     seen = np.isfinite(z).all(axis=1)
     z = z[seen]
-    many = len(z) > MANY if density is None else bool(density)
-    if groups is None:
-        if many:
-            return hexagons(ax, z)
-        ax.scatter(*z.T, s=12, lw=0, alpha=0.7, color=COLOURS[0])
-        return ""
-    code = groups.code[seen]
-    shown = [-1] * bool((code < 0).any()) + list(range(len(groups.names)))
-    drawn = [(contours if many else points)(ax, z[code == g], g) for g in shown]
-    names = ["no label" if g < 0 else plain(groups.names[g]) for g in shown]
-    legend(ax, drawn, names, own)
-    return "contours hold half and 90% of a group" if many else ""
+    many = len(z) > MANY and density is not False
+    dense = many if density is None else bool(density)
+    if groups is None and many:
+        return hexagons(ax, z)
+    code = np.zeros(len(z), int) if groups is None else groups.code[seen]
+    shown = [-1] * bool((code < 0).any()) + list(range(1 if groups is None else len(groups.names)))
+    drawn = []
+    for g in shown:
+        outline = contours(ax, z[code == g], g) if dense else None
+        drawn.append(outline if outline and many else points(ax, z[code == g], g))
+    if groups is not None:
+        legend(ax, drawn, ["no label" if g < 0 else plain(groups.names[g]) for g in shown], own)
+    return f"contours hold half and 90% of {'the rows' if groups is None else 'a group'}" if dense else ""
 
 
 def points(ax: Any, z: np.ndarray, g: int) -> Any:
     """The rows of a group as symbols."""
-    return ax.scatter(*z.T, s=14, lw=0, alpha=0.75, zorder=2 if g >= 0 else 1, **look(g))
+    return ax.scatter(*z.T, s=14, lw=0, alpha=0.75, zorder=2 if g >= 0 else 1.5, **look(g))
 
 
 def hexagons(ax: Any, z: np.ndarray) -> str:
@@ -82,11 +83,11 @@ def hexagons(ax: Any, z: np.ndarray) -> str:
 
 
 def contours(ax: Any, z: np.ndarray, g: int) -> Any:
-    """Where given shares of a group's rows lie most densely."""
+    """Where given shares of a group's rows lie most densely, or None where these are too few to say."""
     color = look(g)["color"]
     spread = z.std(axis=0) if len(z) else np.zeros(2)
     if len(z) < FEWEST or not (spread > 0).all():
-        return points(ax, z, g)
+        return None
     low, high = np.quantile(z, [0.005, 0.995], axis=0)
     pad = 0.25 * (high - low) + 0.05 * spread
     count, x, y = np.histogram2d(z[:, 0], z[:, 1], CELLS, np.stack([low - pad, high + pad], axis=1))
@@ -98,8 +99,8 @@ def contours(ax: Any, z: np.ndarray, g: int) -> Any:
     levels = [float(falling[np.searchsorted(within, share)]) for share in SHARES]
     middle = [(edge[1:] + edge[:-1]) / 2 for edge in (x, y)]
     if levels[0] < levels[1] < falling[0]:
-        ax.contourf(*middle, smooth.T, [levels[1], falling[0]], colors=[color], alpha=0.3)
-        ax.contour(*middle, smooth.T, levels, colors=[color], linewidths=[1.0, 1.6])
+        ax.contourf(*middle, smooth.T, [levels[1], falling[0]], colors=[color], alpha=0.3, zorder=1)
+        ax.contour(*middle, smooth.T, levels, colors=[color], linewidths=[1.0, 1.6], zorder=1)
     return ax.plot([], [], color=color, lw=2)[0]
 
 

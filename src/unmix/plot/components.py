@@ -187,8 +187,9 @@ def scores(
     labels : array of shape (n,), optional
         The group of each row, by number or name: colours and symbols. Rows without a label (None, NaN) are grey.
     density : bool, optional
-        Whether to draw how densely rows lie rather than each: shades without labels, with labels contours that hold
-        half and 90 % of a group's rows. By default where there are more than 10 000 rows.
+        Whether to draw how densely rows lie: contours that hold half and 90 % of each group's rows, below the points;
+        of more than 10 000 rows, whose points would cover each other, these alone, or shades where there are no
+        labels. By default only of so many rows.
     ax : matplotlib Axes, optional
         Where to draw; by default in a figure of its own.
     axes : tuple of two int, default=(0, 1)

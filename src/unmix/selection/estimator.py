@@ -139,6 +139,12 @@ class Select(Files, TransformerMixin, MetaEstimatorMixin, Documented, BaseEstima
             self.labels_ = self.model_.kept_labels
         return self
 
+    def findings(self) -> list[str]:
+        """The number, how sure it is, and what the chosen model found."""
+        if "selection_" not in vars(self):
+            return []
+        return [self.selection_.sentence, *(self.model_.findings() if isinstance(self.model_, Documented) else [])]
+
     def transform(self, X: Any) -> Any:
         """Return the hidden rows of X at the chosen model.
 

@@ -415,7 +415,7 @@ class LatentDirichletAllocation(Completes, Components, Model):
         return self._solve(U, b._replace(z=None), self._sweeps, False)[0].astype(b.x.dtype, copy=False)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
-        """Probabilities of the words, E[θ] E[β]."""
+        """Probabilities of the words in documents of these proportions, E[θ] E[β]."""
         return z @ (U.weight / U.weight.sum(axis=0)).T
 
     def bound(self, U: Parts, b: Block) -> np.ndarray:
