@@ -40,7 +40,9 @@ from unmix.table.part import rows_of
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 NARROW = 100  # columns, up to which covariances are full
 STARTS = 10
-HEAD = f"{'table':14} {'rows × columns':>14}  {'groups':>6} {'range':>7} {'word':5} {'model':16} {'classes':>7} {'ARI':>5}"
+HEAD = (
+    f"{'table':14} {'rows × columns':>14}  {'groups':>6} {'range':>7} {'word':5} {'model':16} {'classes':>7} {'ARI':>5}"
+)
 HEAD += f" {'theirs':>6}  {'seconds':>7}"
 
 
@@ -81,9 +83,10 @@ def letter() -> Asked:
 def pbmc3k() -> Asked:
     """Expression of 2000 genes in 2638 cells, whose types are those of a clustering."""
     cells = sp.load_npz(DATA / "pbmc3k/pbmc3k_lognorm_2000genes.npz").toarray()
-    names = gzip.open(DATA / "pbmc3k/genes.txt.gz", "rt").read().split("\n")[: cells.shape[1]]
     kinds = pd.read_csv(DATA / "pbmc3k/cells.csv.gz")["classified"]
-    return Asked(pd.DataFrame(cells, columns=names).assign(**{"cell type": kinds}), ["cell type"])
+    with gzip.open(DATA / "pbmc3k/genes.txt.gz", "rt") as f:
+        names = f.read().split("\n")
+    return Asked(pd.DataFrame(cells, columns=names[: cells.shape[1]]).assign(**{"cell type": kinds}), ["cell type"])
 
 
 def drawn(law: str) -> Asked:
