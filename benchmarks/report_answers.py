@@ -35,7 +35,6 @@ from sklearn.preprocessing import StandardScaler
 
 import unmix
 from benchmarks.harness import tell
-from unmix.table.part import rows_of
 
 DATA = Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 NARROW = 100  # columns, up to which covariances are full
@@ -137,7 +136,7 @@ def line(name: str, alone: bool, save: Path | None) -> None:
     told += f"{f'{low}-{high}' if high > low else low!s:>7} {found['sureness']:5} {found.get('model', '–'):16}"
     if names:
         classes = frame[names].astype(str).agg(" ".join, axis=1).to_numpy()
-        looked = rows_of(len(frame), len(found["labels"])) if "labels" in found else np.arange(len(frame))
+        looked = np.array(found.get("rows") or range(1, len(frame) + 1)) - 1
         own = adjusted_rand_score(classes[looked], found.get("labels", np.zeros(len(looked))))
         told += f" {len(np.unique(classes)):>7} {own:5.2f}"
         if not alone:

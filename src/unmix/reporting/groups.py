@@ -80,7 +80,8 @@ def groups(view: View) -> Section | None:
         "range": [int(low), int(high)],
         "sureness": answer.sureness,
         "model": best.name,
-        "labels": labels.tolist() if not view.partial else None,
+        "labels": labels.tolist(),
+        "rows": (view.numbers + 1).tolist() if view.partial else None,  # that these are of; None: all
         "sizes": [g.rows for g in found.groups],
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
         "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],

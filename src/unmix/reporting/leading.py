@@ -30,7 +30,7 @@ from unmix.selection.result import Selection
 from unmix.table.kinds import AMOUNTS
 
 MOST = 6  # groups that are sought
-MANIFOLD = 10.0  # the largest amount over the smallest, in most columns, from which on they vary by factors
+FACTOR = 3.0  # the largest amount over the smallest, in most columns, from which on they vary by factors
 KINDS, DRAWS = ("gaussian", "skewed"), 20  # of clouds without groups
 WITHIN = 2.0  # standard deviations from the best k, up to which another is defensible
 STARTS = 5
@@ -65,9 +65,10 @@ def leading(view: View) -> Leading | None:
     shown = max(best, 2)
     rows, every = scores[view.fits, : shown - 1], scores[:, : shown - 1]
     model = unmix.KMeans(shown if some else 1, n_init=STARTS, random_state=view.seed).fit(rows)
-    told = f"more of the squares is told by {best} centres than of one cloud with the same axes"
-    reason = f"In {plural(best - 1, 'leading component')} {told}, by {excess[best]:.1f} standard deviations"
-    reason += "." if some else f"; at least {CLEAR_EXCESS:.0f} are needed."
+    side = "more" if excess[best] > 0 else "less"
+    told = f"{abs(excess[best]):.1f} standard deviations {side} of the rows than of one cloud with the same axes"
+    reason = f"In {plural(best - 1, 'leading component')} {best} centres explain {told}; "
+    reason += f"at least {CLEAR_EXCESS:.0f} more are needed."
     columns = {"k": np.array(ks), "sound": np.ones(len(ks), bool), CRITERION: np.array([excess[k] for k in ks])}
     answer = Selection(frame(columns), k, (low, high), "open", reason, model, CRITERION, {}, columns, "n_clusters")
     how += f"\nrows = unmix.PCA({shown - 1}).fit_transform(X)"
@@ -83,7 +84,7 @@ def _columns(view: View) -> tuple[np.ndarray, str, str]:
     few, amounts = x[view.fits], all(use.kind in AMOUNTS for use in view.some.recipe.uses)
     low, high = np.nanmin(few, axis=0), np.nanmax(few, axis=0)
     zero = float(np.nanmin(few[few > 0], initial=np.inf)) if low.min() == 0 else 0.0
-    if not amounts or not low.min() >= 0 or not np.median((high + zero) / (low + zero)) >= MANIFOLD:
+    if not amounts or not low.min() >= 0 or not np.median((high + zero) / (low + zero)) >= FACTOR:
         return view.x, f"X = {view.named}", "all columns"
     logs = np.log(np.maximum(x, low) + zero)
     most = np.argsort(-np.nanvar(logs[view.fits], axis=0), kind="stable")[: len(few)]
