@@ -59,7 +59,8 @@ class Found(NamedTuple):
     k: int
     model: Any
     made: str  # line of Python: the model
-    thin: bool  # whether one cloud can be defended, too, or there are fewer rows than numbers that tell the groups
+    doubted: bool  # whether one cloud can be defended, too
+    thin: bool  # whether there are fewer rows than numbers that tell the groups
     icl: float
 
     @property
@@ -74,9 +75,9 @@ def candidates(view: View) -> tuple[list[Tried], Found]:
     if first is not None:
         k, rows, every, answer, how, among, plane = first
         tried = Tried(answer.model, answer, rows, every, "rows", how, among, plane)
-        return [tried], Found(tried, k, answer.model, "model", False, 0.0)
+        return [tried], Found(tried, k, answer.model, "model", False, False, 0.0)
     several = _tried(view)
-    return several, min(_defensible(several), key=lambda f: (f.thin, f.icl))
+    return several, _likeliest(_defensible(several))
 
 
 def one_cloud(best: Found, seed: int) -> bool:
@@ -120,5 +121,16 @@ def _defensible(tried: list[Tried]) -> list[Found]:
 
 def _found(t: Tried, k: int, model: Any, made: str) -> Found:
     """Groups as they are judged."""
-    thin = 1 == t.answer.range[0] < k or (isinstance(model, Density) and model.n_parameters() > len(t.cells))
-    return Found(t, k, model, made, thin, float(clouds(t.cells, None, [np.asarray(model.predict(t.rows))])[0]))
+    thin = isinstance(model, Density) and model.n_parameters() > len(t.cells)
+    icl = float(clouds(t.cells, None, [np.asarray(model.predict(t.rows))])[0])
+    return Found(t, k, model, made, 1 == t.answer.range[0] < k, thin, icl)
+
+
+def _likeliest(found: list[Found]) -> Found:
+    """How many groups: by those that the rows are enough to tell; which: the likeliest of as many.
+
+    A mixture of more numbers than rows sees too many groups or too few, but of a number that is known it finds groups
+    of several shapes better than k-means does.
+    """
+    best = min(found, key=lambda f: (f.doubted or f.thin, f.icl))
+    return min((f for f in found if f.k == best.k and f.doubted <= best.doubted), key=lambda f: f.icl)

@@ -65,8 +65,9 @@ def groups(view: View) -> Section | None:
         said[0] = f"How many: {answer.reason}"
     elif len(tried) > 1 or high > low:
         said[1] += (
-            f" Of all groups that can be defended, and that have rows enough to tell them, these {best.k} are the "
-            "likeliest where each is seen as a Gaussian, which can be asked of every model alike."
+            f" Of all numbers that can be defended, and that there are rows enough to tell, {best.k} is the likeliest, "
+            f"and of the models that find {best.k} this one: each group is seen as a Gaussian, which can be asked of "
+            "every model alike."
         )
     if best.k > MANY and answer.sureness == "open":
         said.append("So many groups may also be pieces of one gradient or of curved groups: look at the picture.")
