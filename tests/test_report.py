@@ -118,7 +118,50 @@ def test_wine_falls_into_its_three_kinds():
     wine = datasets.load_wine(as_frame=True)
     told = unmix.report(wine.data).to_dict()
     assert told["groups"]["groups"] == 3
-    assert adjusted_rand_score(wine.target, told["groups"]["labels"]) > 0.85
+    assert adjusted_rand_score(wine.target, told["groups"]["labels"]) > 0.92
+
+
+def amounts(seed, k, n=48, d=400):
+    """Amounts that vary by factors in more columns than rows; groups differ in one column of twenty."""
+    rng = np.random.default_rng(seed)
+    label = np.arange(n) % k
+    spread = np.exp(rng.normal(-0.9, 0.5, d))
+    apart = 4.0 * rng.normal(size=(k, d)) * (rng.random(d) < 0.05)
+    shared = rng.normal(size=(n, 3)) @ (0.6 * rng.normal(size=(3, d)) * (rng.random((3, d)) < 0.3))
+    logs = rng.normal(6, 1.5, d) + spread * (apart[label] + shared + rng.normal(size=(n, d)))
+    return pd.DataFrame(np.exp(logs).round(2)).add_prefix("gene "), label
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_groups_are_found_where_columns_outnumber_rows(k):
+    frame, label = amounts(k, k)
+    report = unmix.report(frame)
+    groups = next(s for s in report.sections if s.key == "groups")
+    assert groups.facts["groups"] == k
+    assert adjusted_rand_score(label, groups.facts["labels"]) > 0.9
+    assert "more columns than rows" in " ".join(groups.said)
+    scope = {"X": frame}
+    exec(groups.code, scope)
+    assert scope["model"].n_clusters == k
+    fitted = np.arange(len(frame)) if "odd" not in scope else np.flatnonzero(~scope["odd"])
+    assert adjusted_rand_score(np.array(groups.facts["labels"])[fitted], scope["model"].labels_) == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_cloud_of_more_columns_than_rows_has_no_groups(seed):
+    for frame in (amounts(seed, 1)[0], pd.DataFrame(np.random.default_rng(seed).normal(size=(40, 60))).add_prefix("x")):
+        told = unmix.report(frame).to_dict()["groups"]
+        assert told["groups"] == 1
+        assert "no clear groups" in told["answer"]
+
+
+def test_three_kinds_of_leukaemia_are_told_apart(data_folder):
+    cells = np.loadtxt(data_folder / "golub-all-aml/ALL_AML_data.txt.gz").T
+    names = (data_folder / "golub-all-aml/ALL_AML_samples.txt").read_text().split("\n")[: len(cells)]
+    kinds = ["AML" if "AML" in name else name.split("_")[-1] for name in names]
+    told = unmix.report(pd.DataFrame(cells).add_prefix("gene ")).to_dict()["groups"]
+    assert told["groups"] == 3
+    assert adjusted_rand_score(kinds, told["labels"]) > 0.9
 
 
 def pieces(seed, k=4, n=300, d=20):
@@ -284,6 +327,8 @@ def test_only_some_rows_of_a_long_table_are_looked_at():
     told = report.to_dict()
     assert told["contents"]["rows"] == n
     assert told["groups"]["groups"] == 3
+    rows = np.array(told["groups"]["rows"]) - 1
+    assert adjusted_rand_score(label[rows], told["groups"]["labels"]) > 0.9
     assert "spread evenly over the 30,000" in report.html()
     assert len(report.html()) < 2e6
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-import unmix
-from unmix.engine.sources import as_source
 from unmix.explanation import FoundGroups
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.groups import found_groups
 from unmix.explanation.words import listed, percent, plural
-from unmix.model.capabilities import Density
+from unmix.reporting.candidates import WIDE, candidates, one_cloud
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
-from unmix.selection.clouds import clouds
-from unmix.selection.likeness import CLEAR_EXCESS, structure
-from unmix.selection.question import Question
 from unmix.table.kinds import AMOUNTS
 
 FEWEST = 10  # rows that are asked for groups
-WIDE = 30  # columns beyond which groups are sought among the leading components
 POINTS = 5000  # of the map, at most
 HEAT = 12  # columns of the picture of what sets groups apart
 LISTED = 4  # groups whose shares are in the first sentence
@@ -39,143 +32,62 @@ SAID = {
 }
 
 
-class Tried(NamedTuple):
-    """What `select` said of a model on some rows."""
-
-    model: Any  # as it was asked
-    answer: Any
-    rows: Any  # that it was asked about, and
-    every: Any  # all of them, as the model takes them
-    how: str  # lines of Python: the model, and
-    named: str  # the rows
-
-    @property
-    def name(self) -> str:
-        """The class of the model."""
-        return type(self.model).__name__
-
-    @property
-    def cells(self) -> np.ndarray:
-        """The rows as numbers."""
-        rows = self.rows if isinstance(self.rows, np.ndarray) else self.rows.read(0, self.rows.n)
-        return np.asarray(rows, dtype=np.float64)
-
-    @property
-    def words(self) -> str:
-        """The answer with its reason."""
-        return f"{self.name}: {self.answer}"
-
-    def fitted(self, k: int) -> Any:
-        """The model with k groups, and with what else `select` found to suit the rows."""
-        if k == self.answer.k:
-            return self.answer.model
-        base = self.model if self.answer.model is None else self.answer.model
-        return clone(base).set_params(**{self.answer.parameter: k}).fit(self.rows)
-
-
-class Found(NamedTuple):
-    """Groups that can be defended, and how likely they make the rows: low is good, whatever the model."""
-
-    tried: Tried
-    k: int
-    model: Any
-    thin: bool  # whether one cloud can be defended, too, or there are fewer rows than numbers that tell the groups
-    icl: float
-
-
 def groups(view: View) -> Section | None:
     """Ask several models for groups, and tell those of the best."""
     if view.some.n < FEWEST:
         return None
     view.tell("groups")
-    tried = _tried(view)
-    best = min(_defensible(tried), key=lambda f: (f.thin, f.icl))
+    tried, best = candidates(view)
     answer = best.tried.answer
-    asked = f"unmix.select({best.tried.how}, {best.tried.named}, random_state={view.seed})"
-    code = f"{view.opening}\nanswer = {asked}\nprint(answer)"
+    code = f"{view.opening}\n{best.tried.how}"
     curve, why = _curve(answer, best.k), tuple(t.words for t in tried)
     low, high = answer.range
-    cloud = low == 1 or (any(t.answer.k == 1 for t in tried) and _one_cloud(best, view.seed))
+    cloud = low == 1 or (any(t.answer.k == 1 for t in tried) and one_cloud(best, view.seed))
     if best.k == 1 or cloud:
         told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
         if best.k > 1:
             told = f"There are no clear groups: the rows may be cut into {best.k}, but one cloud explains them as well."
         facts = {"groups": 1, "range": [low, high], "sureness": answer.sureness, "reason": answer.reason}
-        shown = [part for part in (_map(view, np.zeros(view.some.n, int)), *curve) if part]
+        shown = [part for part in (_map(view, np.zeros(view.some.n, int), best.tried.plane), *curve) if part]
         return Section("groups", "Which groups there are", told, [], shown, code, facts, why)
     labels = np.asarray(best.model.predict(best.tried.every))
-    found = found_groups(best.tried.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
+    found = found_groups(best.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
     sizes = ", ".join(percent(g.share) for g in found.groups)
     told = SAID[answer.sureness].format(groups=plural(best.k, "group"))
     told += f" ({sizes} of the rows)" if best.k <= LISTED else ""
     told += f"; {low} to {high} can be defended." if high > low else "."
     told += _apart(found)
-    where = f"Told are those of {best.tried.name}, found in {view.looked_at}"
-    where += ", among the leading components, since the columns are many." if view.some.d > WIDE else "."
+    where = f"Told are those of {best.name}, found in {view.looked_at}{best.tried.among}."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
-    if len(tried) > 1 or high > low:
-        where += (
-            f" Of all groups that can be defended, and that have rows enough to tell them, these {best.k} are the "
-            "likeliest where each is seen as a Gaussian, which can be asked of every model alike."
-        )
     said = [SURENESS[answer.sureness], where]
+    if best.tried.plane is not None:
+        said[0] = f"How many: {answer.reason}"
+    elif len(tried) > 1 or high > low:
+        said[1] += (
+            f" Of all numbers that can be defended, and that there are rows enough to tell, {best.k} is the likeliest, "
+            f"and of the models that find {best.k} this one: each group is seen as a Gaussian, which can be asked of "
+            "every model alike."
+        )
     if best.k > MANY and answer.sureness == "open":
         said.append("So many groups may also be pieces of one gradient or of curved groups: look at the picture.")
-    if best.k != answer.k:
-        code += f"\nmodel = answer.model.set_params({answer.parameter}={best.k}).fit({best.tried.named})"
-    else:
-        code += "\nmodel = answer.model"
+    code += "" if best.made == "model" else f"\nmodel = {best.made}"
     code += "\nprint(unmix.explain(model, table))" if view.some.d <= WIDE else ""
-    shown = [part for part in (_map(view, labels), _members(view, found), _effects(found), *curve) if part]
+    shown = [
+        part for part in (_map(view, labels, best.tried.plane), _members(view, found), _effects(found), *curve) if part
+    ]
     facts = {
         "groups": best.k,
         "range": [int(low), int(high)],
         "sureness": answer.sureness,
-        "model": best.tried.name,
-        "labels": labels.tolist() if not view.partial else None,
+        "model": best.name,
+        "labels": labels.tolist(),
+        "rows": (view.numbers + 1).tolist() if view.partial else None,  # that these are of; None: all
         "sizes": [g.rows for g in found.groups],
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
         "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],
     }
     return Section("groups", "Which groups there are", told, said, shown, code, facts, why)
-
-
-def _tried(view: View) -> list[Tried]:
-    """What each model says that suits the columns."""
-    usual: Any = view.usual
-    every: Any = view.some
-    named, seed = view.named, view.seed
-    if usual.d > WIDE and view.components is not None:
-        usual, every = (np.asarray(view.components.transform(t), dtype=np.float64) for t in (usual, every))
-        named = f"unmix.PCA({usual.shape[1]}).fit_transform({named})"
-    mixed = view.usual.d <= WIDE and any(use.levels for use in view.usual.recipe.uses)
-    out = []
-    for name in ("Mixture",) if mixed else ("KMeans", "GaussianMixture"):
-        view.tell(f"groups by {name}")
-        model = unmix.models()[name](**({} if mixed else {"n_init": 3}), random_state=seed)
-        answer = unmix.select(model, usual, random_state=seed)
-        out.append(Tried(model, answer, usual, every, f"unmix.{name}({'' if mixed else 'n_init=3'})", named))
-    return out
-
-
-def _defensible(tried: list[Tried]) -> list[Found]:
-    """The groups of every model and number that can be defended, judged alike."""
-    out = []
-    for t in tried:
-        low, high = t.answer.range
-        for k in [1] if t.answer.k == 1 else range(max(low, 2), high + 1):
-            model = t.fitted(k)
-            thin = 1 == low < k or (isinstance(model, Density) and model.n_parameters() > len(t.cells))
-            out.append(Found(t, k, model, thin, float(clouds(t.cells, None, [np.asarray(model.predict(t.rows))])[0])))
-    return out
-
-
-def _one_cloud(best: Found, seed: int) -> bool:
-    """Whether one skewed cloud explains the rows as well: to a mixture, a narrow mode in a wide cloud is a group."""
-    x = best.tried.cells
-    q = Question(best.tried.model, best.tried.answer.parameter, [best.k], as_source(x), None, seed, 2, 2)
-    return structure(q, best.k, ("skewed",))["skewed"] < CLEAR_EXCESS
 
 
 def _apart(found: FoundGroups) -> str:
@@ -184,10 +96,13 @@ def _apart(found: FoundGroups) -> str:
     return f" They differ most in {listed([repr(n) for n in names])}." if len(names) > 1 else ""
 
 
-def _map(view: View, labels: np.ndarray) -> Chart | None:
+def _map(view: View, labels: np.ndarray, plane: np.ndarray | None = None) -> Chart | None:
     """Rows on the first two components, or on two columns that are all there is."""
     uses, pca = view.some.recipe.uses, view.components
-    if pca is not None and pca.n_components_ > 1:
+    if plane is not None:
+        z, labels, axes = plane[view.fits], labels[view.fits], ["component 1", "component 2"]
+        where = "on the first two components of the columns that were looked at here"
+    elif pca is not None and pca.n_components_ > 1:
         z, axes = np.asarray(pca.transform(view.usual), dtype=np.float64)[:, :2], ["component 1", "component 2"]
         labels = labels[view.fits]
         where = "on the first two components"
