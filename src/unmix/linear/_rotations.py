@@ -7,9 +7,7 @@ import numpy as np
 from unmix.maths.order import signs
 
 
-def rotate(
-    W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = False, tol: float = 1e-9
-) -> np.ndarray:
+def rotate(W: np.ndarray, noise: np.ndarray, method: str | None, kaiser: bool = False, tol: float = 1e-9) -> np.ndarray:
     """T for factors zT with loadings T⁻¹W: W ψ⁻¹ Wᵀ made diagonal, then the rotation, then canonical signs.
 
     With Kaiser's normalisation every column counts the same for the criterion, however much the factors explain of it;
