@@ -159,6 +159,7 @@ def main() -> None:
     if unknown := set(given.tables) - set(TABLES):
         asked.error(f"no table is called {', '.join(sorted(unknown))}: take of {', '.join(TABLES)}")
     warnings.simplefilter("ignore")
+    tell(HEAD)
     for name in given.tables or TABLES:
         line(name, given.alone, given.save)
 
