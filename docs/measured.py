@@ -96,7 +96,7 @@ def picture(folder):
             first = column == "native"
             mark, size, fill = ("o", 7, "#0072b2") if first else ("D", 5, "white")
             ax.plot(ratio, y, mark, ms=size, mfc=fill, mec="#0072b2")
-        rival, at = found[min(found)][1], ax.get_yaxis_transform()
+        rival, at = found.get("native", found[min(found)])[1], ax.get_yaxis_transform()
         ax.text(1.02, y, rival, transform=at, va="center", fontsize=8, color="0.35")
     ax.axvline(1, color="black", lw=1)
     ax.set(xscale="log", yticks=range(len(cases)), ylim=(-0.8, len(cases) - 0.2))

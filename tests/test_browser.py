@@ -46,7 +46,7 @@ def many(rng):
             2,
         ),
     ]
-    return Section("groups", "Many", "There are many.", [], shown, "import unmix", {})
+    return Section("groups", "Many", "Many", "There are many.", [], shown, "import unmix", {})
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@ import itertools
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal
@@ -532,6 +533,16 @@ def test_a_collapse_beside_columns_that_follow_from_each_other_is_reported(kind)
         X[:, 0] = np.where(X[:, 0] > 3.0, 6.0, 0.0)  # a column that does not vary within components
     with pytest.warns(ConvergenceWarning, match=r"components \[.*\] have no width"):
         GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag"])
+def test_columns_of_one_value_within_components_are_named(kind):
+    rng = np.random.default_rng(0)
+    label = np.arange(200) % 2
+    frame = pd.DataFrame(rng.normal(size=(200, 2)) + 6 * label[:, None], columns=["long", "wide"])
+    frame["kind"] = np.array(["a", "b"])[label]
+    with pytest.warns(ConvergenceWarning, match=r"columns 'kind = b' hold one value.*take Mixture"):
+        GaussianMixture(2, covariance_type=kind, random_state=0).fit(unmix.Table(frame))
 
 
 @pytest.mark.parametrize("what", ["small numbers", "few rows"])

@@ -27,7 +27,7 @@ found = unmix.explain(model, table)
 print(found)
 
 # %%
-# The same as a picture: red is more than in the other groups, blue is less.
+# The same as a picture: purple is more than in the other groups, orange is less.
 _ = unmix.plot.profiles(found)
 
 # %%

@@ -12,7 +12,6 @@ from unmix.explanation.words import table
 from unmix.model.capabilities import Groups
 from unmix.selection.criteria import WORDS
 from unmix.table import Table
-from unmix.table.part import part_of
 
 ENOUGH = 5_000  # rows that are asked how many groups there are
 
@@ -32,7 +31,7 @@ def chosen_model(source: Source, say: Session, option: str = "--model ") -> Any:
 
 def asked_of(model: Any, source: Source, seed: int, ks: list[int] | None, say: Session) -> Any:
     """What `select` says of a table; of a very long one, what it says of some of its rows."""
-    some = part_of(source, ENOUGH) if isinstance(source, Table) else source
+    some = source.part(ENOUGH) if isinstance(source, Table) else source
     if some is not source:
         say.note(f"how many was asked of {some.n:,} rows, spread evenly over the {source.n:,}")
     more: dict[str, Any] = {} if ks is None else {"k": ks}

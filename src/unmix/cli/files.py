@@ -57,6 +57,14 @@ def check_target(option: str, path: str, inputs: list[str], force: bool) -> None
         raise ValueError(f"{option} {path!r}: the folder {str(target.parent)!r} may not be written to by you")
 
 
+def stem(file: str) -> str:
+    """The name of a file, or of a folder of them, without what says its format."""
+    name = Path(file.rstrip("/"))
+    if name.suffix.lower() in (".gz", ".bz2", ".zst", ".xz"):
+        name = name.with_suffix("")
+    return name.stem or name.name
+
+
 def _inside(target: Path, folder: Path) -> bool:
     """Whether a file would become part of a folder that is read."""
     return folder.is_dir() and target.resolve().is_relative_to(folder.resolve())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -200,7 +199,7 @@ def found_groups(model: str, plain: Plain, sums: Sums, ids: list[str]) -> FoundG
     mean, sd = whole.means()[0], whole.deviations()[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = np.where(sd > 0, (means - others) / sd, 0.0)
-    spans = _spans(plain.uses)
+    spans = plain.recipe.spans
     units = {use.name: Unit(use.name, use.kind, decimals(sd[a])) for use, (a, _) in zip(plain.uses, spans, strict=True)}
     centre, within = plain.recipe.decode(means), plain.recipe.decode(spreads)
     typical = _typical(sums, means, sd)
@@ -227,12 +226,6 @@ def found_groups(model: str, plain: Plain, sums: Sums, ids: list[str]) -> FoundG
         [units[use.name] for use, _ in best],
         ids,
     )
-
-
-def _spans(uses: tuple[Use, ...]) -> list[tuple[int, int]]:
-    """Where the columns of rows of each column of the table begin and end."""
-    edges = np.cumsum([0, *(use.width for use in uses)]).tolist()
-    return list(pairwise(edges))
 
 
 def _cells(use: Use, value: Any) -> Any:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
@@ -358,8 +357,7 @@ class Imputer(Files, TransformerMixin, Documented, BaseEstimator):
         """The columns of numbers that belong together: one, or the levels of a category."""
         if self._recipe_ is None:
             return [np.array([j]) for j in range(int(self._alive_.sum()))]
-        ends = np.cumsum([0, *(use.width for use in self._recipe_.uses)])
-        return [np.arange(a, b) for a, b in pairwise(ends)]
+        return [np.arange(a, b) for a, b in self._recipe_.spans]
 
     def _learn(self, X: Any) -> Grid | Sheet:
         """Look at what is to be fitted."""

@@ -84,10 +84,9 @@ class Sheet:
 
     def unknown(self) -> list[str]:
         """Columns with levels that the recipe has not seen."""
-        ends = np.cumsum([0, *(use.width for use in self.recipe.uses)])
         new = np.isnan(self.x) & ~self.missing
-        uses = zip(self.recipe.uses, ends[:-1], strict=True)
-        return [use.name for use, a in uses if use.levels and new[:, a].any()]
+        uses = zip(self.recipe.uses, self.recipe.spans, strict=True)
+        return [use.name for use, (a, _) in uses if use.levels and new[:, a].any()]
 
     def filled(self, values: np.ndarray) -> Any:
         """The table with these values, in numbers, in its empty cells."""

@@ -55,6 +55,7 @@ from unmix.mixture.covariances import (
     factors_of_precisions,
     floored,
     in_shape_of,
+    is_matrix,
     mean_squares,
     moments_of,
     n_free,
@@ -67,6 +68,7 @@ from unmix.model.peer import Peer
 from unmix.model.starved import scarce, starved
 
 ROUNDING = {"float32": 1e-5, "float64": 1e-9}  # of correlations, up to which columns follow from each other
+FLAT = 4  # columns that are named as those without width
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
 
@@ -357,11 +359,27 @@ class GaussianMixture(GaussianBase):
         if thin.any() and "covariances" not in self.fixed:
             out.append(
                 f"components {np.flatnonzero(thin).tolist()} have no width in some direction beyond "
-                f"reg_covar={self.reg_covar:g}: a constant column, equal rows, fewer rows than columns, or numbers "
-                "that are small beside it; scale the columns or lower reg_covar, try fewer components or another "
-                "covariance_type"
+                f"reg_covar={self.reg_covar:g}: {self._why_thin(U, thin)}"
             )
         return out
+
+    def _why_thin(self, U: Parts, thin: np.ndarray) -> str:
+        """Why components have no width, and what to do."""
+        every = np.diagonal(U.covariances, axis1=-2, axis2=-1) if is_matrix(self.covariance_type) else U.covariances
+        every = every[:, None] if self.covariance_type == "spherical" else every
+        flat = np.broadcast_to(every, U.means.shape) <= 2.0 * self.reg_covar
+        flat = flat & thin[:, None] & ~flat.all(axis=1, keepdims=True)  # of equal rows all columns are flat
+        at, names = np.flatnonzero(flat.any(axis=0)), self.column_names
+        if not len(at):
+            return (
+                "a constant column, equal rows, fewer rows than columns, or numbers that are small beside it; scale "
+                "the columns or lower reg_covar, try fewer components or another covariance_type"
+            )
+        told = ", ".join(str(j) if names is None else repr(names[j]) for j in at[:FLAT]) + " …" * (len(at) > FLAT)
+        return (
+            f"within them columns {told} hold one value, as categories and whole numbers do; take Mixture, which "
+            "knows these for what they are, raise reg_covar or leave them out"
+        )
 
     def publish(self, fit: Fit) -> None:
         """Set weights_, means_, covariances_ and their kin."""

@@ -61,13 +61,11 @@ def cloud(ax: Any, z: np.ndarray, labels: Any, density: bool | None, own: bool) 
         return hexagons(ax, z)
     code = np.zeros(len(z), int) if groups is None else groups.code[seen]
     shown = [-1] * bool((code < 0).any()) + list(range(1 if groups is None else len(groups.names)))
-    drawn = []
-    for g in shown:
-        outline = contours(ax, z[code == g], g) if dense else None
-        drawn.append(outline if outline and many else points(ax, z[code == g], g))
+    outlines = [contours(ax, z[code == g], g) if dense else None for g in shown]
+    drawn = [o if o and many else points(ax, z[code == g], g) for o, g in zip(outlines, shown, strict=True)]
     if groups is not None:
         legend(ax, drawn, ["no label" if g < 0 else plain(groups.names[g]) for g in shown], own)
-    return f"contours hold half and 90% of {'the rows' if groups is None else 'a group'}" if dense else ""
+    return f"contours hold half and 90% of {'the rows' if groups is None else 'a group'}" if any(outlines) else ""
 
 
 def points(ax: Any, z: np.ndarray, g: int) -> Any:

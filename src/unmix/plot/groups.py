@@ -62,7 +62,7 @@ def profiles(found: FoundGroups, ax: Any = None, *, most: int = HEAT) -> Any:
     width = min(1.3 + 0.075 * max(map(len, map(plain, names))) + cell * len(found.groups), 14.0)
     ax, _ = canvas(ax, width, 1.1 + (0.48 if leveled else 0.36) * len(names))
     top = float(np.nanmax(np.abs(effect))) or 1.0
-    colours = pyplot().get_cmap("PuOr_r").with_extremes(bad="0.9")
+    colours = pyplot().get_cmap("PuOr").with_extremes(bad="0.9")
     drawn = ax.imshow(np.ma.masked_invalid(effect), cmap=colours, vmin=-top, vmax=top, aspect="auto")
     few = len(found.groups) * cell <= 11.4
     for (i, g), value in np.ndenumerate(effect) if few else ():

@@ -29,9 +29,11 @@ class Tried(NamedTuple):
     rows: Any  # that it was asked about, and
     every: Any  # all of them, as the model takes them
     named: str  # lines of Python: the rows, and
+    asked: str  # the model,
     how: str  # the answer
     among: str = ""  # where groups were sought, in words
     plane: np.ndarray | None = None  # where they are to be seen, if it is not among all components
+    leading: bool = False  # whether there are more columns than rows, and the answer is of `leading`
 
     @property
     def cells(self) -> np.ndarray:
@@ -71,10 +73,10 @@ class Found(NamedTuple):
 
 def candidates(view: View) -> tuple[list[Tried], Found]:
     """What each model says that suits the columns, and the groups that can be defended best."""
-    first = leading(view) if view.some.d > max(WIDE, view.usual.n) else None
+    first = leading(view) if len(view.usual.recipe.uses) > max(WIDE, view.usual.n) else None
     if first is not None:
         k, rows, every, answer, how, among, plane = first
-        tried = Tried(answer.model, answer, rows, every, "rows", how, among, plane)
+        tried = Tried(answer.model, answer, rows, every, "rows", "model", how, among, plane, True)
         return [tried], Found(tried, k, answer.model, "model", False, False, 0.0)
     several = _tried(view)
     return several, _likeliest(_defensible(several))
@@ -92,19 +94,20 @@ def _tried(view: View) -> list[Tried]:
     usual: Any = view.usual
     every: Any = view.some
     named, seed, among = view.named, view.seed, ""
-    if usual.d > WIDE and view.components is not None:
+    columns = len(view.usual.recipe.uses)
+    mixed = columns <= WIDE and any(use.levels for use in view.usual.recipe.uses)
+    if not mixed and usual.d > WIDE and view.components is not None:
         usual, every = (np.asarray(view.components.transform(t), dtype=np.float64) for t in (usual, every))
         named = f"unmix.PCA({usual.shape[1]}).fit_transform({named})"
         among = ", among the leading components, since the columns are many"
-    mixed = view.usual.d <= WIDE and any(use.levels for use in view.usual.recipe.uses)
     out = []
     for name in ("Mixture",) if mixed else ("KMeans", "GaussianMixture"):
         view.tell(f"groups by {name}")
         model = unmix.models()[name](**({} if mixed else {"n_init": STARTS}), random_state=seed)
         answer = unmix.select(model, usual, random_state=seed)
-        asked = f"unmix.{name}({'' if mixed else f'n_init={STARTS}'})"
+        asked = f"unmix.{name}({'' if mixed else f'n_init={STARTS}, '}random_state={seed})"
         how = f"answer = unmix.select({asked}, {named}, random_state={seed})\nprint(answer)"
-        out.append(Tried(model, answer, usual, every, named, how, among))
+        out.append(Tried(model, answer, usual, every, named, asked, how, among))
     return out
 
 
@@ -114,7 +117,8 @@ def _defensible(tried: list[Tried]) -> list[Found]:
     for t in tried:
         low, high = t.answer.range
         for k in [1] if t.answer.k == 1 else range(max(low, 2), high + 1):
-            own = f"answer.model.set_params({t.answer.parameter}={k}).fit({t.named})"
+            base = t.asked if t.answer.model is None else "answer.model"
+            own = f"{base}.set_params({t.answer.parameter}={k}).fit({t.named})"
             out.append(_found(t, k, t.fitted(k), "answer.model" if k == t.answer.k else own))
     return out
 

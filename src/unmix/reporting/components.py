@@ -55,11 +55,14 @@ def components(view: View) -> Section | None:
         "explained": told,
         "loadings": [dict(list(c.loadings.items())[:MOST]) for c in found.components[:k]],
     }
+    alike = "every column counts alike" if view.table.scale == "auto" else "columns are taken as they are"
     said = [
-        f"Looked at: {view.looked_at}; every column counts alike. How many: parallel analysis, which compares each "
+        f"Looked at: {view.looked_at}; {alike}. How many: parallel analysis, which compares each "
         "component with what unrelated columns would show by chance once the components before it are taken away."
     ]
-    return Section("components", "Few components instead of many columns", answer, said, shown, code, facts)
+    return Section(
+        "components", "Components", "Few components instead of many columns", answer, said, shown, code, facts
+    )
 
 
 def _named(found: FoundComponents, i: int) -> str:

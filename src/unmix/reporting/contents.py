@@ -40,11 +40,14 @@ def contents(view: View) -> Section:
     )
     notes = [re.sub(r" \(--.*?\)", "", note) for note in table.notes]  # how to change it is for the command line
     said = [f"{note[0].upper()}{note[1:]}." for note in notes] + odd
+    if view.partial:
+        answer += f" All that follows is of {view.looked_at}."
     told = _distances(view)
     shown: list[Chart | Grid] = [_columns(table.columns)]
     if holes:
         shown += _empty(view, holes)
-    code = f"{view.opening}\nprint(table)\nprint(unmix.dimension({view.named}))  # how alike distances are"
+    rest = view.opening.removeprefix(view.whole)
+    code = f"{view.whole}\nprint(table){rest}\nprint(unmix.dimension({view.named}))  # how alike distances are"
     facts = {
         "rows": table.n,
         "columns": {c.name: {"kind": c.kind, "role": c.role, "missing": c.seen.missing} for c in table.columns},
@@ -52,7 +55,7 @@ def contents(view: View) -> Section:
         "remarks": odd,
         **told[1],
     }
-    return Section("contents", "What the table holds", answer, said + told[0], shown, code, facts)
+    return Section("contents", "Contents", "What the table holds", answer, said + told[0], shown, code, facts)
 
 
 def _kinds(used: list[Column]) -> str:
@@ -105,15 +108,13 @@ def _empty(view: View, holes: list[Column]) -> list[Chart | Grid]:
 
 def _missing(view: View) -> np.ndarray:
     """Which cells of the columns used are empty."""
-    spans = np.cumsum([0, *(use.width for use in view.some.recipe.uses)])[:-1]
-    return np.isnan(view.x[:, spans])
+    return np.isnan(view.x[:, [a for a, _ in view.some.recipe.spans]])
 
 
 def _hardly_vary(view: View) -> list[str]:
     """Columns nearly all of whose cells are the same."""
-    out = []
-    spans = np.cumsum([0, *(use.width for use in view.some.recipe.uses)])
-    for use, a, b in zip(view.some.recipe.uses, spans, spans[1:], strict=False):
+    out = [(name, 1.0) for name in view.table.recipe.columns if name not in view.some.recipe.columns]
+    for use, (a, b) in zip(view.some.recipe.uses, view.some.recipe.spans, strict=True):
         x = view.x[:, a:b]
         x = x[~np.isnan(x).any(axis=1)]
         if not len(x):
@@ -121,10 +122,11 @@ def _hardly_vary(view: View) -> list[str]:
         share = float(np.unique(x, axis=0, return_counts=True)[1].max()) / len(x)
         if share >= NEARLY:
             out.append((use.name, share))
+    of = f" in the {view.rows}" * view.partial
     if len(out) > 1:
-        names = listed([repr(name) for name, _ in out], NAMES)
-        return [f"{names} hardly vary: at least {percent(min(share for _, share in out))} of their cells are the same."]
-    return [f"{name!r} hardly varies: {percent(share)} of its cells are the same." for name, share in out]
+        names, least = listed([repr(name) for name, _ in out], NAMES), percent(min(share for _, share in out))
+        return [f"{names} hardly vary: at least {least} of their cells are the same{of}."]
+    return [f"{name!r} hardly varies: {percent(share)} of its cells are the same{of}." for name, share in out]
 
 
 def _twice(view: View) -> list[str]:
@@ -138,10 +140,10 @@ def _twice(view: View) -> list[str]:
         out += [f"{a} and {b} say the same (correlation beyond ±{SAME})." for a, b in pairs[:NAMES]]
         if len(pairs) > NAMES:
             out.append(f"So do {plural(len(pairs) - NAMES, 'pair')} of columns more.")
-    rows = x[~np.isnan(x).all(axis=1)]
+    rows = np.nan_to_num(x[~np.isnan(x).all(axis=1)], nan=np.inf)  # an empty cell is like an empty cell
     double = len(rows) - len(np.unique(rows, axis=0)) if len(rows) else 0
     if double:
-        where = f" of the {view.some.n:,} rows that were looked at" if view.partial else ""
+        where = f" of the {view.rows}" * view.partial
         verb = "is a copy" if double == 1 else "are copies"
         out.append(f"{plural(double, 'row')}{where} {verb} of others in all columns used.")
     return out
@@ -172,7 +174,7 @@ def _distances(view: View) -> tuple[list[str], dict[str, float]]:
     text = (
         f"Distances of rows vary as they would in about {like} unrelated columns."
         if found.effective_columns > 1
-        else "Distances of rows vary more than in a single column would be usual: some rows are far from the others."
+        else "Distances of rows vary more than they would in a single column: some rows are far from the others."
     )
     facts = {"effective_columns": float(found.effective_columns)}
     if found.trusted:

@@ -8,9 +8,9 @@ import numpy as np
 
 from unmix.explanation import FoundGroups
 from unmix.explanation.columns import Plain, sums
-from unmix.explanation.groups import found_groups
+from unmix.explanation.groups import Trait, found_groups
 from unmix.explanation.words import listed, percent, plural
-from unmix.reporting.candidates import WIDE, candidates, one_cloud
+from unmix.reporting.candidates import candidates, one_cloud
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.table.kinds import AMOUNTS
@@ -27,8 +27,8 @@ SURENESS = {
     "number was right in 6 of 10 then: take the range.",
 }
 SAID = {
-    "sure": "The rows fall into {groups}",
-    "open": "The rows may fall into {groups}, but how many is open",
+    "sure": "The {rows} fall into {groups}",
+    "open": "The {rows} may fall into {groups}, but how many is open",
 }
 
 
@@ -42,26 +42,34 @@ def groups(view: View) -> Section | None:
     code = f"{view.opening}\n{best.tried.how}"
     curve, why = _curve(answer, best.k), tuple(t.words for t in tried)
     low, high = answer.range
-    cloud = low == 1 or (any(t.answer.k == 1 for t in tried) and one_cloud(best, view.seed))
-    if best.k == 1 or cloud:
-        told = "There are no clear groups: the rows are one cloud, as far as these columns tell."
+    skewed = any(t.answer.k == 1 for t in tried) and low > 1 and one_cloud(best, view.seed)
+    if best.k == 1 or low == 1 or skewed:
+        told = f"There are no clear groups: the {view.rows} are one cloud, as far as these columns tell."
         if best.k > 1:
-            told = f"There are no clear groups: the rows may be cut into {best.k}, but one cloud explains them as well."
-        facts = {"groups": 1, "range": [low, high], "sureness": answer.sureness, "reason": answer.reason}
+            cut = f"the {view.rows} may be cut into {best.k}"
+            told = f"There are no clear groups: {cut}, but one cloud explains them as well."
+        reason, sureness = answer.reason, answer.sureness
+        if skewed:
+            reason, sureness = (
+                f"One skewed cloud explains the rows as well as {best.k} groups of {best.name} do.",
+                "open",
+            )
+            why += (f"{reason} It has the same axes, and along each the density of the rows made to have one mode.",)
+        facts = {"groups": 1, "range": [1, high], "sureness": sureness, "reason": reason}
         shown = [part for part in (_map(view, np.zeros(view.some.n, int), best.tried.plane), *curve) if part]
-        return Section("groups", "Which groups there are", told, [], shown, code, facts, why)
+        return Section("groups", "Groups", "Which groups there are", told, [], shown, code, facts, why)
     labels = np.asarray(best.model.predict(best.tried.every))
     found = found_groups(best.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
     sizes = ", ".join(percent(g.share) for g in found.groups)
-    told = SAID[answer.sureness].format(groups=plural(best.k, "group"))
-    told += f" ({sizes} of the rows)" if best.k <= LISTED else ""
+    told = SAID[answer.sureness].format(rows=view.rows, groups=plural(best.k, "group"))
+    told += f" ({sizes} of them)" if best.k <= LISTED else ""
     told += f"; {low} to {high} can be defended." if high > low else "."
     told += _apart(found)
     where = f"Told are those of {best.name}, found in {view.looked_at}{best.tried.among}."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
     said = [SURENESS[answer.sureness], where]
-    if best.tried.plane is not None:
+    if best.tried.leading:
         said[0] = f"How many: {answer.reason}"
     elif len(tried) > 1 or high > low:
         said[1] += (
@@ -72,7 +80,7 @@ def groups(view: View) -> Section | None:
     if best.k > MANY and answer.sureness == "open":
         said.append("So many groups may also be pieces of one gradient or of curved groups: look at the picture.")
     code += "" if best.made == "model" else f"\nmodel = {best.made}"
-    code += "\nprint(unmix.explain(model, table))" if view.some.d <= WIDE else ""
+    code += "\nprint(unmix.explain(model, table))" if best.tried.every is view.some else ""
     shown = [
         part for part in (_map(view, labels, best.tried.plane), _members(view, found), _effects(found), *curve) if part
     ]
@@ -87,7 +95,7 @@ def groups(view: View) -> Section | None:
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
         "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],
     }
-    return Section("groups", "Which groups there are", told, said, shown, code, facts, why)
+    return Section("groups", "Groups", "Which groups there are", told, said, shown, code, facts, why)
 
 
 def _apart(found: FoundGroups) -> str:
@@ -116,11 +124,12 @@ def _map(view: View, labels: np.ndarray, plane: np.ndarray | None = None) -> Cha
     step = -(-len(z) // POINTS) or 1
     points = [[float(f"{a:.5g}"), float(f"{b:.5g}"), int(g) + 1] for (a, b), g in
               zip(z[::step], labels[::step], strict=True)]  # fmt: skip
+    one_of = "" if step == 1 else f" One row in {step} is drawn."
     if labels.any():
-        caption = f"Rows {where}, by group. Groups that overlap here may be apart in other directions."
+        caption = f"Rows {where}, by group. Groups that overlap here may be apart in other directions.{one_of}"
     else:
-        caption = f"Rows {where}."
-    return Chart("dots", caption, {"points": points, "x": axes[0], "y": axes[1]})
+        caption = f"Rows {where}.{one_of}"
+    return Chart("dots", caption, {"points": points, "step": step, "x": axes[0], "y": axes[1]})
 
 
 def _members(view: View, found: FoundGroups) -> Grid:
@@ -137,17 +146,28 @@ def _members(view: View, found: FoundGroups) -> Grid:
 
 def _effects(found: FoundGroups) -> Chart:
     """How far each group is from the others in each column, in standard deviations of the column."""
-    names = [unit.name for unit in found.units[:HEAT]]
-    cells = []
-    for g in found.groups:
-        by = {t.column: t for t in reversed(g.traits)}
-        cells += [
-            {"group": g.name, "column": name, "value": round(float(by[name].effect), 2), "text": by[name].text}
-            for name in names
-            if name in by
-        ]
+    names, cells = [], []  # columns as the picture calls them
+    for name in (unit.name for unit in found.units[:HEAT]):
+        traits = [(g.name, t) for g in found.groups for t in g.traits if t.column == name]
+        level = max((t for _, t in traits), key=lambda t: abs(t.effect)).level if traits else ""
+        row = f"{name} = {level}" if level else name
+        names.append(row)
+        for group, t in traits:
+            value, text = _of_level(found, group, t, level)
+            cells.append({"group": group, "column": row, "value": round(value, 2), "text": text})
     caption = "How much higher (or lower) a group is than the other rows, in standard deviations of the column."
     return Chart("heat", caption, {"cells": cells, "columns": names, "groups": [g.name for g in found.groups]})
+
+
+def _of_level(found: FoundGroups, group: str, trait: Trait, level: str) -> tuple[float, str]:
+    """What a trait is of another level of its category, which is compared for all groups."""
+    if trait.level == level:
+        return float(trait.effect), trait.text
+    g = next(g for g in found.groups if g.name == group)
+    own, every = g.centre[trait.column][level], found.centre[trait.column][level]
+    others = (every - g.share * own) / max(1.0 - g.share, 1e-12)
+    spread = max(every * (1.0 - every), 1e-12) ** 0.5
+    return (own - others) / spread, f"{trait.column} = {level}: {percent(own)} (others {percent(max(others, 0.0))})"
 
 
 def _curve(answer: Any, k: int) -> list[Chart | Grid]:

@@ -28,12 +28,14 @@ from unmix.selection.likeness import CLEAR_EXCESS, Likeness
 from unmix.selection.question import Question
 from unmix.selection.result import Selection
 from unmix.table.kinds import AMOUNTS
+from unmix.table.table import Table
 
 MOST = 6  # groups that are sought
 FACTOR = 3.0  # the largest amount over the smallest, in most columns, from which on they vary by factors
 KINDS, DRAWS = ("gaussian", "skewed"), 20  # of clouds without groups
 WITHIN = 2.0  # standard deviations from the best k, up to which another is defensible
 STARTS = 5
+EXACT = 1e-12  # share of the squares, below which rows are their centres
 CRITERION = "excess over one cloud"
 
 
@@ -46,7 +48,7 @@ class Leading(NamedTuple):
     answer: Selection
     how: str  # lines of Python that give it
     among: str  # where groups were sought, in words
-    plane: np.ndarray | None  # all rows on the first two components
+    plane: np.ndarray  # all rows on the first two components
 
 
 def leading(view: View) -> Leading | None:
@@ -62,19 +64,18 @@ def leading(view: View) -> Leading | None:
     best = max(ks, key=lambda k: excess[k])
     some = [k for k in ks if excess[k] >= max(CLEAR_EXCESS, excess[best] - WITHIN)]
     k, low, high = (best, min(some), max(some)) if some else (1, 1, 1)
-    shown = max(best, 2)
-    rows, every = scores[view.fits, : shown - 1], scores[:, : shown - 1]
-    model = unmix.KMeans(shown if some else 1, n_init=STARTS, random_state=view.seed).fit(rows)
+    rows, every = scores[view.fits, : best - 1], scores[:, : best - 1]
+    model = unmix.KMeans(k, n_init=STARTS, random_state=view.seed).fit(rows)
     side = "more" if excess[best] > 0 else "less"
     told = f"{abs(excess[best]):.1f} standard deviations {side} of the rows than of one cloud with the same axes"
     reason = f"In {plural(best - 1, 'leading component')} {best} centres explain {told}; "
     reason += f"at least {CLEAR_EXCESS:.0f} more are needed."
     columns = {"k": np.array(ks), "sound": np.ones(len(ks), bool), CRITERION: np.array([excess[k] for k in ks])}
     answer = Selection(frame(columns), k, (low, high), "open", reason, model, CRITERION, {}, columns, "n_clusters")
-    how += f"\nrows = unmix.PCA({shown - 1}).fit_transform(X)"
-    how += f"\nmodel = unmix.KMeans({shown}, n_init={STARTS}, random_state={view.seed}).fit(rows)"
-    among = f", in {plural(shown - 1, 'leading component')} of {among}, since there are more columns than rows"
-    return Leading(k, rows, every, answer, how, among, scores[:, :2] if scores.shape[1] > 1 else None)
+    how += f"\nrows = unmix.PCA({best - 1}).fit_transform(X)"
+    how += f"\nmodel = unmix.KMeans({k}, n_init={STARTS}, random_state={view.seed}).fit(rows)"
+    among = f", in {plural(best - 1, 'leading component')} of {among}, since there are more columns than rows"
+    return Leading(k, rows, every, answer, how, among, scores[:, :2])
 
 
 def _columns(view: View) -> tuple[np.ndarray, str, str]:
@@ -85,7 +86,8 @@ def _columns(view: View) -> tuple[np.ndarray, str, str]:
     low, high = np.nanmin(few, axis=0), np.nanmax(few, axis=0)
     zero = float(np.nanmin(few[few > 0], initial=np.inf)) if low.min() == 0 else 0.0
     if not amounts or not low.min() >= 0 or not np.median((high + zero) / (low + zero)) >= FACTOR:
-        return view.x, f"X = {view.named}", "all columns"
+        rows = Table.like(view.some, view.usual.recipe)  # in the units of the usual ones
+        return rows.read(0, rows.n).astype(np.float64), f"X = {view.named}", "all columns"
     logs = np.log(np.maximum(x, low) + zero)
     most = np.argsort(-np.nanvar(logs[view.fits], axis=0), kind="stable")[: len(few)]
     how = f'X = {view.named}.suited("given").read(0, {view.named}.n)\nX = np.log(X{f" + {zero:g}" if zero else ""})'
@@ -106,4 +108,5 @@ def _excess(x: np.ndarray, k: int, seed: int) -> float:
 def _told(x: np.ndarray, k: int, seed: int) -> float:
     """The log of the squares about one centre over those about k."""
     squares = float(((x - x.mean(axis=0)) ** 2).sum())
-    return float(np.log(squares / unmix.KMeans(k, n_init=STARTS, random_state=seed).fit(x).inertia_))
+    rest = unmix.KMeans(k, n_init=STARTS, random_state=seed).fit(x).inertia_
+    return float(np.log(max(squares, 1e-300) / max(rest, EXACT * squares, 1e-300)))

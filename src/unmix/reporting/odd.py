@@ -40,20 +40,21 @@ def odd(view: View) -> Section | None:
     first = np.lexsort((-scores, p, ~out))[: max(min(count, SHOWN), LEAST)]
     why = reasons(view.some, first)
     rows = [
-        [view.name_of(int(i)), because or "–", "yes" if out[i] else "no", _p(p[i])]
+        [view.name_of(int(i)), because, "yes" if out[i] else "no", _p(p[i])]
         for i, because in zip(first, why, strict=True)
     ]
+    of = f" of the {view.rows}" * view.partial
     if count:
         verb = "does" if count == 1 else "do"
-        strangest = f"{rows[0][0]} ({why[0] or 'by its combination of values'})"
-        answer = f"{plural(count, 'row')} {verb} not fit the others; the strangest is {strangest}."
+        counted = f"{count:,}" if view.partial else plural(count, "row")
+        answer = f"{counted}{of} {verb} not fit the others; the strangest is {rows[0][0]} ({why[0]})."
     else:
-        answer = "No row lies further out than the others let expect."
+        answer = f"{'None' if of else 'No row'}{of} lies further out than the others let expect."
     more = f" The first {len(rows)} of {count}." if count > len(rows) else ""
     shown: list[Chart | Grid] = [
         Grid(f"The strangest rows, and where they differ most from what is usual.{more}",
              ["row", "where it differs", "odd", "p-value"], rows, 3),
-        _spread(scores, out),
+        _spread(view, scores, out),
     ]  # fmt: skip
     said = [
         f"Looked at: {view.looked_at}. Each row is scored by models that have not seen it, and called odd where its "
@@ -76,7 +77,7 @@ def odd(view: View) -> Section | None:
         "strangest": [{"row": r[0], "why": r[1], "odd": r[2] == "yes", "p_value": float(p[i])}
                       for r, i in zip(rows, first, strict=True)],
     }  # fmt: skip
-    return Section("odd", "Which rows do not fit", answer, said, shown, code + cells.code, facts)
+    return Section("odd", "Odd rows", "Which rows do not fit", answer, said, shown, code + cells.code, facts)
 
 
 class Cells(NamedTuple):
@@ -90,8 +91,7 @@ class Cells(NamedTuple):
 def _cells(view: View) -> Cells:
     """Find the numbers that the other numbers of their row do not let expect."""
     recipe = view.some.recipe
-    edges = np.cumsum([0, *(use.width for use in recipe.uses)])
-    at = [(int(a), use) for a, use in zip(edges, recipe.uses, strict=False) if use.kind in AMOUNTS]
+    at = [(a, use) for (a, _), use in zip(recipe.spans, recipe.uses, strict=True) if use.kind in AMOUNTS]
     x = view.x[:, [a for a, _ in at]]
     x = x[:, kept := np.flatnonzero((~np.isnan(x)).sum(axis=0) >= ENOUGH)]
     uses = [at[j][1] for j in kept]
@@ -106,17 +106,18 @@ def _cells(view: View) -> Cells:
     worst = strange.argmax(axis=1)  # a wrong cell makes others of its row look strange
     rows = np.flatnonzero(strange.max(axis=1))
     rows = rows[np.argsort(-strange[rows, worst[rows]], kind="stable")]
-    found = [(int(i), uses[worst[i]].name) for i in rows]
-    if not found:
+    if not len(rows):
         return Cells([], [], "")
+    why_odd = judge.reasons(x, rows, most=1)
+    found = [(why.row, uses[why.column].name) for why in why_odd]
     told: list[list[str]] = []
-    for why in judge.reasons(x, rows[:SHOWN], most=1):
+    for why in why_odd[:SHOWN]:
         use = uses[why.column]
         value, usual = use.decode(np.array([[why.value], [why.usual]]))[:, 0]
         spread = why.spread * use.scale
         holds = number(float(value), 0 if use.kind in ("integer", "count") else decimals(spread))
         expected, give = (number(float(v), decimals(spread)) for v in (usual, spread))
-        told.append([view.name_of(int(rows[len(told)])), use.name, holds, f"{expected} ± {give}"])
+        told.append([view.name_of(why.row), use.name, holds, f"{expected} ± {give}"])
     more = f" The first {len(told)} of {len(found)}." if len(found) > len(told) else ""
     caption = f"Cells that do not fit, the strangest of each row, and what the others of the row let expect.{more}"
     columns = [at[j][0] for j in kept]
@@ -132,7 +133,7 @@ def _p(value: float) -> str:
     return f"{value:.2g}" if value >= 1e-4 else "<0.0001"
 
 
-def _spread(scores: np.ndarray, out: np.ndarray) -> Chart:
+def _spread(view: View, scores: np.ndarray, out: np.ndarray) -> Chart:
     """How scores spread, and where the odd ones are."""
     low, high = np.quantile(scores, [0.25, 0.75])
     far = high + REACH * (high - low)
@@ -141,7 +142,7 @@ def _spread(scores: np.ndarray, out: np.ndarray) -> Chart:
     usual, strange = (np.histogram(np.minimum(scores[rows], edges[-1]), edges)[0] for rows in (~out, out))
     bins = [{"low": float(a), "high": float(b), "usual": int(u), "odd": int(o)}
             for a, b, u, o in zip(edges, edges[1:], usual, strange, strict=False)]  # fmt: skip
-    caption = "How strange rows are: scores of all rows" + (", the odd ones marked." if out.any() else ".")
+    caption = f"How strange rows are: scores of the {view.rows}" + (", the odd ones marked." if out.any() else ".")
     if beyond := len(scores) - len(near):
         most = number(float(scores.max()), min(decimals(float(scores.max())), 1))
         caption += f" The last bar also holds {plural(beyond, 'row')} further out, up to a score of {most}."

@@ -50,13 +50,14 @@
       const known = [...new Set(c.points.map((d) => d[2]))].sort((a, b) => a - b).map((g) => "group " + g);
       const group = (d) => "group " + d[2], place = { x: (d) => d[0], y: (d) => d[1] };
       const one = known.length === 1, symbols = !one && known.length <= SYMBOLS;
+      const each = c.step ?? 1, rows = (v) => (each > 1 ? "about " : "") + d3.format(",")(each * v.length) + " rows";
       const many = c.points.length > MANY, colored = known.length <= colors.length;  // colours for twice as many would be used twice
       return {
         height: Math.min(460, Math.max(300, width * 0.62)), x: { label: c.x, ticks: 6 }, y: { label: c.y, ticks: 6 }, r: { range: [1, 6.5] },
         color: { domain: known, range: colored ? colors : known.map(() => "var(--pale)"), legend: colored && !one && (many || !symbols), type: "ordinal" },
         symbol: { domain: known, legend: symbols && !many },
         marks: many
-          ? [Plot.hexagon(c.points, Plot.hexbin({ r: "count", fill: "mode", title: (v) => `${v.length} rows here` + (one ? "" : `, most of ${d3.mode(v)}`) },
+          ? [Plot.hexagon(c.points, Plot.hexbin({ r: "count", fill: "mode", title: (v) => rows(v) + " here" + (one ? "" : `, most of ${d3.mode(v)}`) },
                                                 { ...place, fill: group, title: group, z: null, binWidth: 13, tip: true }))]
           : [Plot.dot(c.points, { ...place, stroke: group, ...(symbols ? { symbol: group } : {}), r: 2.6, strokeWidth: 1.5 })],
         after: (plot) => one || numbers(plot, d3.groups(c.points, (d) => d[2])),
@@ -94,16 +95,14 @@
         height: 240, x: { label: c.x, ticks: 6 }, y: { label: c.y, type: "sqrt", ticks: 5, grid: true },
         color: { domain: ["usual", "odd"], range: ["var(--pale)", "var(--mark)"], legend: odd },
         marks: [
-          Plot.rectY(stacked(c), { x1: "low", x2: "high", y1: "from", y2: "to", fill: "what", title: (b) => `${b.rows} rows, ${b.what}\nscores ${d3.format(",.3~g")(b.low)} to ${d3.format(",.3~g")(b.high)}`, tip: true }),
+          Plot.rectY(bars(c), { x1: "low", x2: "high", y: "rows", fill: "what", inset: (b) => (b.what === "odd" ? 2.5 : 0.5), title: (b) => `${b.rows} rows, ${b.what}\nscores ${d3.format(",.3~g")(b.low)} to ${d3.format(",.3~g")(b.high)}`, tip: true }),
           Plot.ruleY([0]),
         ],
       };
     },
   };
-  const stacked = (c) => c.bins.flatMap((b) => [
-    { low: b.low, high: b.high, from: 0, to: b.usual, what: "usual", rows: b.usual },
-    { low: b.low, high: b.high, from: b.usual, to: b.usual + b.odd, what: "odd", rows: b.odd },
-  ]).filter((b) => b.rows);
+  // One before the other: on an axis of roots a bar on another would look too low.
+  const bars = (c) => ["usual", "odd"].flatMap((what) => c.bins.map((b) => ({ low: b.low, high: b.high, what, rows: b[what] }))).filter((b) => b.rows);
 
   // The number of each group in its middle, the largest first; where one is already, beside it.
   const numbers = (plot, groups) => {

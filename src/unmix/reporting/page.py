@@ -14,14 +14,6 @@ from typing import Any
 import unmix
 from unmix.reporting.section import Chart, Grid, Section
 
-NAV = {
-    "contents": "Contents",
-    "groups": "Groups",
-    "components": "Components",
-    "parts": "Parts",
-    "odd": "Odd rows",
-    "holes": "Empty cells",
-}  # a line of links, which stays on top
 LONG = 24  # characters, from which on a column of words is given room
 TALL = 15  # rows, from which on a table is looked at through a window
 SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
@@ -44,7 +36,7 @@ def tag(name: str, *inside: Any, **attributes: Any) -> Html:
 
 def page(title: str, sections: list[Section], notes: list[str]) -> str:
     """The whole page."""
-    links = [tag("a", NAV.get(s.key, s.title), href=f"#{s.key}") for s in sections]
+    links = [tag("a", s.link, href=f"#{s.key}") for s in sections]
     body = [
         tag("header", tag("p", "unmix report", class_="kind"), tag("h1", title)),
         tag("nav", *links, aria_label="Sections"),
@@ -64,11 +56,14 @@ def page(title: str, sections: list[Section], notes: list[str]) -> str:
     )
 
 
-def summary(title: str, sections: list[Section]) -> Html:
-    """The answers, each with a link to its evidence."""
-    lines = [tag("li", s.answer, " ", tag("a", "evidence", href=f"#{s.key}", aria_label=f"evidence: {s.title}"))
-             for s in sections]  # fmt: skip
+def summary(title: str, sections: list[Section], linked: bool = True) -> Html:
+    """The answers, each with a link to its evidence where that is on the same page."""
+    lines = [tag("li", s.answer, *_evidence(s) * linked) for s in sections]
     return tag("section", tag("h2", "In short"), tag("ol", *lines), id="summary", aria_label=f"Summary of {title}")
+
+
+def _evidence(s: Section) -> tuple[Html, ...]:
+    return safe(" "), tag("a", "evidence", href=f"#{s.key}", aria_label=f"evidence: {s.title}")
 
 
 def _section(s: Section) -> Html:

@@ -48,10 +48,11 @@ def parts(view: View) -> Section | None:
     order = np.argsort(-has, kind="stable")
     rows = [[str(i + 1), _made_of(found, int(a), NAMED + TOLD), percent(float(has[a]))] for i, a in enumerate(order)]
     if k < 2:
-        answered = f"The columns are amounts, but rows are not made of several {word}s, as far as they tell."
+        answered = f"The columns are amounts, but the {view.rows} are not made of several {word}s, as far as they tell."
     else:
         first = "; ".join(_made_of(found, int(a), NAMED) for a in order[:2])
-        answered = f"Rows are sums of {plural(k, word)}, none taken away; the commonest are of {first}."
+        whose = f"The {view.rows}" if view.partial else "Rows"
+        answered = f"{whose} are sums of {plural(k, word)}, none taken away; the commonest are of {first}."
     heads = [word, "columns in it, the strongest first", "rows that have it"]
     shown: list[Chart | Grid] = [
         Grid(f"What each {word} is made of, and how many rows have some of it.", heads, rows, 2)
@@ -61,7 +62,9 @@ def parts(view: View) -> Section | None:
     code = f"{view.opening}\nmodel = {fitted}\nprint(unmix.explain(model))"
     said = [f"How many: {answer.reason}"]
     facts = {"model": name, "parts": k, "columns": [list(found.components[int(a)].loadings)[:TOLD] for a in order]}
-    return Section("parts", f"{word.capitalize()}s that add up to the rows", answered, said, shown, code, facts)
+    return Section(
+        "parts", "Parts", f"{word.capitalize()}s that add up to the rows", answered, said, shown, code, facts
+    )
 
 
 def _amounts(view: View) -> np.ndarray | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
@@ -22,9 +20,9 @@ from unmix.reporting.section import Section
 from unmix.reporting.view import View
 from unmix.table import Table
 
-SECTIONS: tuple[Callable[[View], Section | None], ...] = (odd, contents, components, groups, parts, holes)
-# sections are made in this order; a family adds its own here
-SHOWN = ("contents", "groups", "components", "parts", "odd", "holes")  # as they are told
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (contents, groups, components, parts, odd, holes)
+# as they are told; a family adds its own here
+FIRST = (odd, components)  # are made before the others, which look at what these found
 
 
 class Report:
@@ -71,21 +69,23 @@ class Report:
 
         return page(self.title, self.sections, self.notes)
 
-    def save(self, path: Any) -> Path:
+    def save(self, path: Any, *, replace: bool = True) -> Path:
         """Write the page to a file, whole or not at all.
 
         Parameters
         ----------
         path : str or Path
-            Where to, ending in .html; what is there is replaced.
+            Where to, ending in .html.
+        replace : bool, default=True
+            Whether to replace what is there.
 
         Returns
         -------
         path : Path
         """
         target = Path(path).expanduser()
-        page = self.html().encode()
-        with replacing(target) as f:
+        page = self.html().encode(errors="replace")  # names of files need not be text
+        with replacing(target, replace) as f:
             f.write(page)
         return target
 
@@ -95,7 +95,7 @@ class Report:
     def _repr_html_(self) -> str:
         from unmix.reporting.page import summary
 
-        return summary(self.title, self.sections)
+        return summary(self.title, self.sections, linked=False)
 
 
 def report(X: Any, *, title: str | None = None, random_state: int = 0, given: str | None = None, **how: Any) -> Report:
@@ -104,7 +104,7 @@ def report(X: Any, *, title: str | None = None, random_state: int = 0, given: st
     Parameters
     ----------
     X : Table, data frame, path, array, or what else makes a `Table`
-        The rows. Of more than 10 000, 5000 spread evenly are looked at, and the page says so.
+        The rows. Of more than 10 000, about 5000 spread evenly are looked at, and the page says so.
     title : str, optional
         What the page is called; by default the name of the file.
     random_state : int, default=0
@@ -112,7 +112,7 @@ def report(X: Any, *, title: str | None = None, random_state: int = 0, given: st
     given : str, optional
         The line of Python that opens the table, for the page; by default a guess.
     **how
-        As for `Table`: columns, drop, id, label, weights, kinds, scale, header.
+        As for `Table`: columns, drop, id, label, weights, kinds, scale, header. Every row counts once here.
 
     Returns
     -------
@@ -131,9 +131,11 @@ def report(X: Any, *, title: str | None = None, random_state: int = 0, given: st
         warnings.simplefilter("always")
         table, line = _opened(X, how)
         view = View(table, given or line, int(random_state), tell)
-        sections = [s for s in (ask(view) for ask in SECTIONS) if s is not None]
-    sections.sort(key=lambda s: SHOWN.index(s.key))
+        made = {ask: ask(view) for ask in dict.fromkeys((*FIRST, *SECTIONS))}
+    sections = [section for ask in SECTIONS if (section := made[ask]) is not None]
     told = [str(w.message) for w in heard if issubclass(w.category, UserWarning)]
+    if weights := table.role("weight"):
+        told.insert(0, f"Every row counts once here: the weights in {weights[0]!r} are not used.")
     return Report(title or _title(X), sections, list(dict.fromkeys(told)))
 
 
@@ -143,12 +145,15 @@ def _opened(X: Any, how: dict[str, Any]) -> tuple[Table, str]:
         if how:
             raise ValueError(f"{next(iter(how))}=: X is a Table already, which knows its columns; say it there")
         return X, "import unmix\n\ntable = X"
-    more = "".join(f", {name}={value!r}" for name, value in how.items() if value not in (None, [], {}))
-    if isinstance(X, (str, Path)):
-        return Table(X, **how), f"import unmix\n\ntable = unmix.Table({str(X)!r}{more})"
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        X = {f"x{j}": X[:, j] for j in range(X.shape[1])}
-    return Table(X, **how), f"import unmix\n\ntable = unmix.Table(X{more})"
+    how = {name: _plain(value) for name, value in how.items() if value is not None}
+    more = "".join(f", {name}={value!r}" for name, value in how.items())
+    named = repr(str(X)) if isinstance(X, (str, Path)) else "X"
+    return Table(X, **how), f"import unmix\n\ntable = unmix.Table({named}{more})"
+
+
+def _plain(value: Any) -> Any:
+    """Names as a list, which can be written down."""
+    return value if isinstance(value, (str, bool, Mapping)) else list(value)
 
 
 def _title(X: Any) -> str:

@@ -26,10 +26,12 @@ class Section(NamedTuple):
     """A question, and what the table says to it.
 
     `answer` is the sentence of the summary, `said` what stands beside the evidence, `code` the lines of Python that
-    give the numbers, `facts` the same for machines, `why` how it was found, for those who ask.
+    give the numbers, `facts` the same for machines, `why` how it was found, for those who ask, `link` its name in the
+    line of links on top of the page.
     """
 
     key: str
+    link: str
     title: str
     answer: str
     said: list[str]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unmix.table import Table, TableError
-from unmix.table.part import part_of, rows_of
+from unmix.table.part import rows_of
 
 ROWS = 5_000  # that are looked at, spread evenly over longer tables
 
@@ -19,7 +19,7 @@ class View:
     """A table as a report looks at it."""
 
     table: Table
-    given: str  # the line of Python that opens it
+    whole: str  # the lines of Python that open it
     seed: int
     tell: Callable[[str], None]
     some: Table = field(init=False)
@@ -31,7 +31,7 @@ class View:
     components: Any = None  # principal components of `x`, once they are known
 
     def __post_init__(self) -> None:
-        self.some = part_of(self.table, ROWS).suited("standardised")
+        self.some = self.table.part(ROWS).suited("standardised")
         self.numbers = rows_of(self.table.n, ROWS)
         self.x = self.some.read(0, self.some.n).astype(np.float64)
         self.usual, self.fits = self.some, np.ones(self.some.n, bool)
@@ -42,6 +42,11 @@ class View:
             self.usual, self.left_out, self.fits = self.some.only(~odd).suited("standardised"), True, ~odd
         except TableError:  # without them no column varies
             return
+
+    @property
+    def given(self) -> str:
+        """The lines of Python that give the rows that are looked at."""
+        return f"{self.whole}\ntable = table.part({ROWS})" if self.partial else self.whole
 
     @property
     def opening(self) -> str:
@@ -65,6 +70,11 @@ class View:
     def looked_at(self) -> str:
         """Which rows, in words."""
         return f"{self.some.n:,} rows, spread evenly over the {self.table.n:,}" if self.partial else "all rows"
+
+    @property
+    def rows(self) -> str:
+        """The rows that are looked at, as a sentence calls them."""
+        return f"{self.some.n:,} rows looked at" if self.partial else "rows"
 
     @property
     def holes(self) -> bool:

@@ -1,10 +1,8 @@
-"""Some rows of a long table, spread evenly over it."""
+"""Which rows stand for all of a long table."""
 
 from __future__ import annotations
 
 import numpy as np
-
-from unmix.table.table import Table
 
 PIECES = 400  # of a table that stand for all of it
 
@@ -15,9 +13,3 @@ def rows_of(n: int, rows: int) -> np.ndarray:
         return np.arange(n)
     starts = np.linspace(0, n - max(1, rows // PIECES), PIECES).astype(np.int64)
     return np.unique(starts[:, None] + np.arange(max(1, rows // PIECES)))
-
-
-def part_of(table: Table, rows: int) -> Table:
-    """These rows as a table of their own, whose columns are taken for what they are in the whole."""
-    at = rows_of(table.n, rows)
-    return table if len(at) == table.n else table.only(at)

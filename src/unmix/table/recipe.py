@@ -15,6 +15,7 @@ that know what a category is. An empty cell, and a level that the recipe has not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,11 @@ class Recipe(NamedTuple):
     def columns(self) -> list[str]:
         """Names of the table's columns."""
         return [use.name for use in self.uses]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where the columns of rows of each of the table's columns begin and end."""
+        return list(pairwise(accumulate((use.width for use in self.uses), initial=0)))
 
     @property
     def kinds(self) -> tuple[str, ...] | None:

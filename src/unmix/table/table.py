@@ -15,6 +15,7 @@ from unmix.engine.sources.arrow import float_of
 from unmix.engine.sources.base import Source
 from unmix.table.errors import TableError
 from unmix.table.kinds import AMOUNTS, KINDS, USABLE, Column, Seen, amounts, is_amount, kind_of, look
+from unmix.table.part import rows_of
 from unmix.table.recipe import Recipe, recipe
 
 SCALES = ("auto", "none")
@@ -152,6 +153,26 @@ class Table(Source):
         -------
         table : Table
         """
+        part, weight = self.rows(rows), next(iter(self.role("weight")), None)
+        vary = {seen.name for seen in look(read(part)) if kind_of(seen) not in ("constant", "empty")}
+        kinds = {use.name: use.kind for use in self.recipe.uses if use.name in vary}
+        return Table(
+            part, columns=list(kinds), id=self.role("id"), label=self.role("label"), weights=weight, kinds=kinds,
+            scale=self.scale,
+        )  # fmt: skip
+
+    def rows(self, rows: Any) -> Any:
+        """Return the cells of some rows as they were read, of the columns that are used, weigh, name or label them.
+
+        Parameters
+        ----------
+        rows : array of bool of shape (n,), or of int
+            Which rows; numbers of rows rise.
+
+        Returns
+        -------
+        cells : pyarrow.Table
+        """
         import pyarrow as pa
 
         rows = np.asarray(rows)
@@ -159,13 +180,23 @@ class Table(Source):
         names = [*self.recipe.columns, *self.role("weight", "id", "label")]
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []
         some = [self.raw.slice(int(run[0]), int(run[-1]) + 1, names) for run in runs] or [self.raw.slice(0, 0, names)]
-        part, weight = pa.concat_tables(some), next(iter(self.role("weight")), None)
-        vary = {seen.name for seen in look(read(part)) if kind_of(seen) not in ("constant", "empty")}
-        kinds = {use.name: use.kind for use in self.recipe.uses if use.name in vary}
-        return Table(
-            part, columns=list(kinds), id=self.role("id"), label=self.role("label"), weights=weight, kinds=kinds,
-            scale=self.scale,
-        )  # fmt: skip
+        return pa.concat_tables(some)
+
+    def part(self, rows: int = 5000) -> Table:
+        """Return about so many rows, in pieces spread evenly, as a table of their own; this one if it has few more.
+
+        Parameters
+        ----------
+        rows : int, default=5000
+            How many, about.
+
+        Returns
+        -------
+        table : Table
+            As `only` gives it. Tables of up to twice as many rows stay whole.
+        """
+        at = rows_of(self.n, rows)
+        return self if len(at) == self.n else self.only(at)
 
     @classmethod
     def _of(cls, raw: Any, columns: list[Column], how: Recipe) -> Table:

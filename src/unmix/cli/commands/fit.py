@@ -70,6 +70,6 @@ def _beside(file: str) -> str:
     """The name of the model's file, from that of the table."""
     if file == "-":
         return "model.unmix"
-    name = Path(file.rstrip("/"))
-    stem = name.name.split(".")[0] if name.suffix.lower() in (".gz", ".bz2", ".zst", ".xz") else name.stem
-    return str(name.with_name(f"{stem or name.name}.unmix"))
+    from unmix.cli.files import stem
+
+    return str(Path(file.rstrip("/")).with_name(f"{stem(file)}.unmix"))

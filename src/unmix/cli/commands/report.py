@@ -31,30 +31,35 @@ def command(ask: Ask) -> None:
     from pathlib import Path
 
     import unmix
-    from unmix.cli.files import check_target
+    from unmix.cli.files import check_target, stem
     from unmix.cli.session import session
     from unmix.cli.tables import opened
     from unmix.table import Table, TableError
 
     with session(ask) as say:
         name = "standard input" if ask.file == "-" else Path(ask.file).name
-        out = ask.out or f"{'table' if ask.file == '-' else Path(ask.file).name.split('.')[0] or 'table'}-report.html"
+        out = ask.out or f"{'table' if ask.file == '-' else stem(ask.file)}-report.html"
         if Path(out).suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"--out {out!r}: the report is a page; end its name in .html")
         check_target("--out", out, [ask.file], ask.force)
         source = opened(ask, say)
         if not isinstance(source, Table):
-            raise TableError(f"{ask.file!r} is an array without columns to tell about: give a table")
+            raise TableError(
+                f"{ask.file!r} is an array too large, or sparse, to tell its columns apart: give some of its rows as a "
+                "table, or more memory by --memory"
+            )
         found = unmix.report(source, title=name, random_state=ask.seed, given=_line(ask))
-        path = found.save(out)
+        path = found.save(out, replace=ask.force)
         say.show(found)
+        for note in found.notes:
+            say.note(note)
         say.give(**found.to_dict(), out=str(path))
         say.hint(f"page written to {path}; open it in a browser")
 
 
 def _line(ask: Ask) -> str:
     """The line of Python that opens the table as the options say."""
-    named = {"columns": ask.columns, "drop": ask.drop, "id": ask.id, "label": ask.label, "weights": ask.weights,
-             "kinds": ask.kinds, "scale": None if ask.scale == "auto" else ask.scale, "header": ask.header}  # fmt: skip
+    named = {"columns": ask.columns, "drop": ask.drop, "id": ask.id, "label": ask.label, "kinds": ask.kinds,
+             "scale": None if ask.scale == "auto" else ask.scale, "header": ask.header}  # fmt: skip
     told = "".join(f", {k}={v!r}" for k, v in named.items() if v not in (None, {}))
     return f"import unmix\n\ntable = unmix.Table({ask.file!r}{told})"
