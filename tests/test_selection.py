@@ -839,3 +839,14 @@ def test_ctrl_c_ends_a_search_and_not_one_of_its_fits_alone(search, monkeypatch)
     passes[0] = 0
     with pytest.warns(UserWarning, match="interrupted"):
         assert model.fit(X).result_ == "stopped"
+
+
+def test_many_groups_of_a_curve_are_said_to_be_perhaps_its_pieces():
+    rng = np.random.default_rng(0)
+    t = rng.uniform(0, 6 * np.pi, 600)
+    answer = unmix.select(
+        "KMeans", np.column_stack([t, 3 * np.sin(t)]) + 0.05 * rng.normal(size=(600, 2)), random_state=0
+    )
+    assert answer.k > 6
+    assert answer.sureness == "open"
+    assert "pieces of one gradient" in answer.reason

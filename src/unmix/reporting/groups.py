@@ -13,13 +13,13 @@ from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.candidates import candidates, one_cloud
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
+from unmix.selection.answer import MANY, PIECES
 from unmix.table.kinds import AMOUNTS
 
 FEWEST = 10  # rows that are asked for groups
 POINTS = 5000  # of the map, at most
 HEAT = 12  # columns of the picture of what sets groups apart
 LISTED = 4  # groups whose shares are in the first sentence
-MANY = 6  # groups, beyond which they may be pieces of something else
 SURENESS = {
     "sure": "Sure: all rows, halves of them and other looks at them agree on that number. On planted tables that was "
     "right in 95 of 100 and more.",
@@ -78,7 +78,7 @@ def groups(view: View) -> Section | None:
             "every model alike."
         )
     if best.k > MANY and answer.sureness == "open":
-        said.append("So many groups may also be pieces of one gradient or of curved groups: look at the picture.")
+        said.append(PIECES)
     code += "" if best.made == "model" else f"\nmodel = {best.made}"
     code += "\nprint(unmix.explain(model, table))" if best.tried.every is view.some else ""
     shown = [

@@ -20,6 +20,8 @@ from unmix.selection.question import Question
 AGREEING_RATIO = 1.5  # of the largest vote to the smallest, up to which the first criterion decides
 MEASURED = "icl"  # the criterion for which "sure" has been measured
 SHOWN = 3  # columns that are named
+MANY = 6  # groups, beyond which they may be pieces of something else
+PIECES = "So many groups may also be pieces of one gradient or of curved groups: look at the rows before you use them."
 WITHIN = 2.0  # standard errors from the best value, up to which a k is defensible
 
 
@@ -62,6 +64,7 @@ def answer(q: Question, found: Judgement, e: Evidence, edge: bool, mended: bool)
         _gaps(e, k),
         _others(q, found, e, name, k),
         f"{k} is the largest k that was tried: try larger ones." if limited else "",
+        PIECES if q.groups and k > MANY and sure == "open" else "",
     ]
     return Answer(k, (low, high), sure, " ".join(s for s in said if s))
 
