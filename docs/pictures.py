@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import sys
 import tempfile
@@ -331,7 +332,7 @@ def architectures(ns):
 # ---------------------------------------------------------------- Which linear model?
 
 
-def linear(ns):
+@@
     fig, (a, b, c, d) = figure(13, 3.2, 1, 4)
     picture = ns["picture"]
     size = 0.7 * np.abs(picture.rows).max() / np.abs(picture.columns).max()
@@ -416,6 +417,7 @@ PAGES = {
     "background": (background,),
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
+    "roles": (roles_found, roles_noise),
     "which_linear_model": (linear,),
     "holes": (holes,),
 }

@@ -54,6 +54,10 @@ DECLARED = {
     "MixtureOfFactorAnalyzers": MIXTURE,
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
+    "MultiAssignmentClustering": {Density, Imputes, Reconstructs},
+    "DiscreteBasis": {Reconstructs},
+    "RoleMiner": {Reconstructs},
+    "RoundedSVD": {Reconstructs},
 }
 EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 
