@@ -11,24 +11,18 @@ from unmix import RoleMiner
 def closed(X, most):
     """Intersections of at most so many rows, the empty one left out."""
     rows = {frozenset(np.flatnonzero(x == 1)) for x in X}
-    out = {frozenset.intersection(*some) for m in range(1, most + 1) for some in combinations(sorted(rows, key=sorted), m)}
+    several = (some for m in range(1, most + 1) for some in combinations(sorted(rows, key=sorted), m))
+    out = {frozenset.intersection(*some) for some in several}
     return out - {frozenset()}
 
 
-def greedy(X, sets, k):
-    """What each of k roles covers, if each covers as many cells as one can."""
-    covered, gains = np.zeros(X.shape, bool), []
-    for _ in range(k):
-        best, chosen = 0, None
-        for s in sets:
-            cells = np.ix_([i for i, x in enumerate(X) if not (x[list(s)] == 0).any()], sorted(s))
-            gain = ((X == 1) & ~covered)[cells].sum()
-            if gain > best:
-                best, chosen = gain, cells
-        if chosen is not None:
-            covered[chosen] = True
-        gains.append(best)
-    return gains
+def most_covered(X, sets, covered):
+    """How many cells that are not covered the best of some sets would cover."""
+    gains = [0]
+    for s in sets:
+        rows = [i for i, x in enumerate(X) if not (x[list(s)] == 0).any()]
+        gains.append(int(((X == 1) & ~covered)[np.ix_(rows, sorted(s))].sum()))
+    return max(gains)
 
 
 def table(seed, n=14, d=7, holes=0.0):
@@ -60,9 +54,11 @@ def test_roles_cover_most_and_give_nothing_extra(seed, holes):
     model = RoleMiner(3, method="complete").fit(X)
     product = model.assignments_ @ model.roles_
     assert not (product & (X == 0)).any()
-    for i in range(3):
-        chosen = model.assignments_[:, : i + 1] @ model.roles_[: i + 1]
-        assert (chosen & (X == 1)).sum() == sum(greedy(X, closed(X, 14), 3)[: i + 1])
+    covered = np.zeros(X.shape, bool)
+    for z, role in zip(model.assignments_.T, model.roles_, strict=True):
+        best, before = most_covered(X, closed(X, 14), covered), covered
+        covered = covered | np.outer(z, role)
+        assert ((X == 1) & covered & ~before).sum() == best
 
 
 def test_noise_makes_many_candidates_and_the_limit_holds():

@@ -33,11 +33,13 @@ from unmix.boolean._planted import overlapping
 from unmix.boolean._sets import MOST_SETS, count, membership, subsets
 from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
-from unmix.engine.layout import Shape
-from unmix.engine.stage import Stage
+from unmix.engine.layout import Shape, block_rows
+from unmix.engine.stage import Sizes, Stage
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.model.capabilities import Density, Imputes
+
+BLOCK_CELLS = 1 << 20  # rows × sets that a block may have
 
 
 class MultiAssignmentClustering(Density, Imputes, BooleanModel):
@@ -157,6 +159,10 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         return membership(self.n_components, self.max_roles)
 
     # ---------------------------------------------------------------- the contract
+
+    def sizes(self, shape: Shape) -> Sizes:
+        """Blocks in which all sets of all rows fit."""
+        return Sizes(block=max(1, min(block_rows(shape), BLOCK_CELLS // len(self.sets))))
 
     def stages(self, shape: Shape) -> list[Stage]:
         """Annealing, then passes with Boolean roles."""

@@ -114,7 +114,8 @@ class RoundedSVD(BooleanModel):
         """Raise a ValueError where there are more roles than columns, or too many columns for all pairs of them."""
         if self.n_components > shape.d:
             raise ValueError(
-                f"n_components={self.n_components} is more than the {shape.d} columns of X: take at most as many"
+                f"n_components={self.n_components} is more than the {shape.d} columns of X, n_features = {shape.d}: take at "
+                "most as many"
             )
         self.afford(3 * shape.d**2, f"X has {shape.d} columns, all pairs of which count")
 
