@@ -2,9 +2,9 @@
 
 `python -m benchmarks.boolean_noise [draws] [--setup three|five] [--save]`
 
-D = 50 permissions. "three": K = 3 roles, N = 350 users, 50 for each of the 7 sets of one to three roles. "five": K = 5 roles,
-N = 450 users, 30 for each of the 15 sets of one or two roles. A role has each permission with probability 0.4, so that two
-roles share four tenths of what either has. A share ε of all cells is noise, 0 to 60 %: a 1 with probability r = ½.
+D = 50 permissions. "three": K = 3 roles, N = 350 users, 50 for each of the 7 sets of one to three roles. "five": K = 5,
+N = 450 users, 30 for each of the 15 sets of one or two roles. A role has each permission with probability 0.4, so that
+two roles share four tenths of what either has. A share ε of all cells is noise, 0 to 60 %: a 1 with probability r = ½.
 
 - parameter mismatch: mean |û − u| over the cells of the roles, matched as well as can be; of models that give
   probabilities these are compared. In percent.

@@ -373,7 +373,7 @@ def roles_noise(ns):
 # ---------------------------------------------------------------- Which linear model?
 
 
-@@
+def linear(ns):
     fig, (a, b, c, d) = figure(13, 3.2, 1, 4)
     picture = ns["picture"]
     size = 0.7 * np.abs(picture.rows).max() / np.abs(picture.columns).max()

@@ -181,7 +181,7 @@ def test_unknown_cells_are_not_needed_and_not_taken_for_zeros():
 
 
 def test_sparse_boolean_and_thresholded_cells_give_the_same():
-    X, roles, *_ = planted(0.1)
+    X, *_ = planted(0.1)
     one = MultiAssignmentClustering(3, random_state=0).fit(X)
     rng = np.random.default_rng(0)
     for rows, threshold in ((sp.csr_array(X), None), (X.astype(bool), None), (X * rng.integers(1, 9, X.shape), 0.0)):
@@ -192,7 +192,7 @@ def test_sparse_boolean_and_thresholded_cells_give_the_same():
 
 
 def test_rows_are_rebuilt_by_their_roles(fitted):
-    model, X, roles, *_ = fitted
+    model, X, *_ = fitted
     np.testing.assert_array_equal(
         model.inverse_transform(model.assignments_.astype(float)) > 0.5, model.assignments_ @ model.roles_
     )

@@ -21,10 +21,10 @@ def test_axes_are_right_singular_vectors_with_the_sign_that_is_asked_for(sign):
     right = V.sum(axis=1) if sign == "sum" else V[np.arange(3), np.abs(V).argmax(axis=1)]
     V = V * np.sign(right)[:, None]
     np.testing.assert_allclose(model.axes_, V, atol=1e-6)
-    roles = V > 0.5 * V.max(axis=1, keepdims=True)
+    roles = 0.5 * V.max(axis=1, keepdims=True) < V
     np.testing.assert_array_equal(model.roles_, roles)
     alone = (roles * V).sum(axis=1)
-    np.testing.assert_array_equal(model.assignments_, (X @ V.T > 0.5 * alone) & (alone > 0))
+    np.testing.assert_array_equal(model.assignments_, (0.5 * alone < X @ V.T) & (alone > 0.0))
 
 
 def test_thresholds_are_what_they_say():

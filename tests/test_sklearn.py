@@ -7,9 +7,8 @@ import unmix
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the checks fit tiny data
 SHORT = {"RobustPCA": {"tol": 1e-3}}  # two thousand passes over blobs, which are no low-rank matrix, show nothing more
-SHORT |= dict.fromkeys(  # cells of 0 and 1, of the numbers that the checks give
-    ("MultiAssignmentClustering", "DiscreteBasis", "RoleMiner", "RoundedSVD"), {"threshold": 0.0}
-)
+BOOLEAN = ("MultiAssignmentClustering", "DiscreteBasis", "RoleMiner", "RoundedSVD")
+SHORT |= {name: {"threshold": 0.0} for name in BOOLEAN}  # of the numbers that the checks give
 
 
 def estimators():

@@ -1,7 +1,7 @@
 """Where the roles of multi-assignment clustering come from: passes at a temperature that falls.
 
-While it is high every row belongs to all sets of roles and every role may have every permission; as it falls, roles part.
-Below 1 the rows keep the probabilities that they have, and roles go on until each permission is there or is not.
+While it is high every row belongs to all sets of roles and every role may have every permission; as it falls, roles
+part. Below 1 rows keep the probabilities that they have, and roles go on until each permission is there or is not.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from unmix.engine.block import Block, Local
 from unmix.engine.described import Described
 from unmix.engine.stage import Stage
 
-HEAT = 0.4  # first temperature, over √(d Σ_d v_d), v the variances of the columns: a little above where roles part
+HEAT = 0.4  # first temperature, over √(d Σ_d v_d), v the variances of the columns: about where roles part
+COOLER, HOTTER = (
+    0.15,
+    1.5,
+)  # times that, for a start: below, it remembers the rows that it began with, above it does not
 COLDEST = 1e-3  # where no rows speak for or against a permission it may stay undecided
 DECIDED = 0.01  # β nearer than this to 0 or 1
 LEAN = 0.3  # by which first roles lean to a row, from ½
 JITTER = 0.05  # and to chance
-CONTRAST = 1.5  # first logits of q₁ and q₀ above and below that of the share of ones
+CONTRAST = 1.0  # first logits of q₁ and q₀ above and below that of the share of ones
 LEAST_CONTRAST = 0.25  # of q₁ − q₀, below which roles have not parted yet, and the first guess stays
 EXTREME = 0.02  # first share of ones, at least, and of zeros
 
@@ -38,7 +42,7 @@ class Annealing(Stage):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """Roles that lean to rows drawn at random; q₁ and q₀ about the share of ones."""
         model = self.model
-        x, seen = model.cells(data)
+        x, seen = model.cells(data, sample=True)
         w = np.ones(x.shape[0]) if data.w is None else data.w
         ones = np.asarray(w @ x, dtype=np.float64).ravel()
         count = np.full(x.shape[1], w.sum()) if seen is None else np.asarray(w @ seen, dtype=np.float64)
@@ -51,7 +55,8 @@ class Annealing(Stage):
         middle = logit(np.clip(ones.sum() / max(count.sum(), np.finfo(float).tiny), EXTREME, 1.0 - EXTREME))
         heat = model.temperature
         if heat == "auto":
-            heat = max(2.0, HEAT * float(np.sqrt(d * (mean * (1.0 - mean)).sum())))
+            share = COOLER * (HOTTER / COOLER) ** rng.random()
+            heat = max(2.0, share * HEAT * float(np.sqrt(d * (mean * (1.0 - mean)).sum())))
         return Parts(absent, float(expit(middle + CONTRAST)), float(expit(middle - CONTRAST)), float(heat))
 
     def local(self, U: Parts, b: Block) -> Local:

@@ -20,6 +20,7 @@ from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
 
+HALF = 0.5  # between 0 and 1
 TINY = 1e-30  # of probabilities, whose logarithm is a number in either precision
 
 
@@ -61,9 +62,13 @@ class BooleanModel(Reconstructs, Model):
                 f"{get_config().budget:.1e}: {remedy}, or raise unmix.config(memory_budget=…)"
             )
 
-    def cells(self, b: Block) -> tuple[Any, np.ndarray | None]:
-        """1.0 where a cell is a yes, else 0.0, dense or CSR; and 1.0 where it is known, None where all are."""
-        x = truth(b.x, self.threshold, type(self).__name__, b.start, self.shape.names)
+    def cells(self, b: Block, sample: bool = False) -> tuple[Any, np.ndarray | None]:
+        """1.0 where a cell is a yes, else 0.0, dense or CSR; and 1.0 where it is known, None where all are.
+
+        Of a sample nothing is refused: its rows are in another order, and the first pass names the right one.
+        """
+        threshold = HALF if sample and self.threshold is None else self.threshold
+        x = truth(b.x, threshold, type(self).__name__, b.start, self.shape.names)
         if sp.issparse(x):
             return csr_of(np.ones(len(x.data), b.x.dtype), x.indices, x.indptr, x.shape), None
         if b.observed is None:

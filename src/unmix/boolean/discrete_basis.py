@@ -1,7 +1,7 @@
 """Discrete basis:  few roles whose Boolean product is near X, chosen greedily from associated columns (ASSO).
 
-A candidate for each column i and each confidence τ: the columns j that hold a 1 in a share of at least τ of the rows that
-hold a 1 in column i (and know j). Then roles are chosen one after another (`_greedy.py`).
+A candidate for each column i and each confidence τ: the columns j that hold a 1 in a share of at least τ of the rows
+that hold a 1 in column i (and know j). Then roles are chosen one after another (`_greedy.py`).
 
 local    z_ij = whether role j, after those before it, gains row i anything        loss = weighed errors
 stats    what each candidate would gain            [before, in one pass: Σ_i x_id x_ie and Σ_i x_id o_ie, o: known]
@@ -161,4 +161,4 @@ class DiscreteBasis(GreedyRoles):
         def found(model: Any) -> None:
             assert {*map(tuple, model.roles_.tolist())} == {*map(tuple, roles.tolist())}
 
-        return cls(3, threshold=0.5), X.astype(np.float64), found
+        return cls(3, confidence=0.7, threshold=0.5), X.astype(np.float64), found

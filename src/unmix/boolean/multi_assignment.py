@@ -1,12 +1,12 @@
 """Multi-assignment clustering:  x_id = ⋁_{k ∈ L_i} u_kd, or noise.
 
-Each row has a set L of at most `max_roles` roles, all sets alike likely, and a cell that is noise, with probability ε, is
-1 with probability r:
+Each row has a set L of at most `max_roles` roles, all sets alike likely, and a cell that is noise, with probability ε,
+is 1 with probability r:
 
     p(x_id = 1 | L) = ε r + (1−ε)(1 − β_Ld)      p(x_id = 0 | L) = ε (1−r) + (1−ε) β_Ld      β_Ld = Π_{k ∈ L} β_kd
 
-β_kd = p(u_kd = 0). A first stage (`_annealing.py`) finds roles at a temperature that falls until β is 0 or 1; then EM with
-Boolean roles, whose equations (`_noise.py`) are those of the first at the temperature 1 for rows and 0 for roles.
+β_kd = p(u_kd = 0). A first stage (`_annealing.py`) finds roles at a temperature that falls until β is 0 or 1; then EM
+with Boolean roles, whose equations (`_noise.py`) are those of the first at the temperature 1 for rows and 0 for roles.
 
 local    γ_iL = p(x_i | L) / Σ_L p(x_i | L)           loss = −Σ_i log p(x_i)             [over the known cells]
 stats    A_Ld = Σ_i γ_iL x_id      N_L = Σ_i γ_iL
@@ -45,8 +45,8 @@ BLOCK_CELLS = 1 << 20  # rows × sets that a block may have
 class MultiAssignmentClustering(Density, Imputes, BooleanModel):
     """Roles in an access list with wrong cells: multi-assignment clustering.
 
-    Each row has a few of k roles, and a permission if one of its roles has it. Cells may be wrong: the share of noise and
-    how much of it are ones are estimated, and each cell gets a probability that it is noise.
+    Each row has a few of k roles, and a permission if one of its roles has it. Cells may be wrong: the share of noise
+    and how much of it are ones are estimated, and each cell gets a probability that it is noise.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         A cell above it is a 1, another a 0. None: cells must be 0, 1, or NaN, which is unknown.
     temperature : float or "auto", default="auto"
         First temperature of the annealing, in nats. "auto" is one at which roles of such columns just part.
-    cooling : float, default=0.93
+    cooling : float, default=0.97
         Factor by which it falls in each pass; nearer to 1 is slower, and finds better roles.
     tol : float, default=1e-5
         The fit ends when a pass raises the mean log-likelihood by no more.
@@ -120,7 +120,7 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         max_roles: int = 2,
         threshold: float | None = None,
         temperature: float | str = "auto",
-        cooling: float = 0.93,
+        cooling: float = 0.97,
         tol: float = 1e-5,
         max_iter: int = 100,
         n_init: int = 5,
@@ -142,9 +142,9 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         many = count(self.n_components, self.max_roles)
         if many > MOST_SETS:
             raise ValueError(
-                f"max_roles={self.max_roles} of n_components={self.n_components} roles are {many} sets of roles, each of "
-                f"which gets a probability in every row, and at most {MOST_SETS} are tried: take a smaller max_roles, or "
-                "fewer components"
+                f"max_roles={self.max_roles} of n_components={self.n_components} roles are {many} sets of roles, each "
+                f"of which gets a probability in every row, and at most {MOST_SETS} are tried: take a smaller "
+                "max_roles, or fewer components"
             )
         self.afford(4 * many * shape.d, f"take a smaller max_roles than {self.max_roles}, or fewer components")
 
@@ -307,4 +307,4 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
             assert {*map(tuple, model.roles_.tolist())} == {*map(tuple, roles.tolist())}
             assert abs(model.noise_rate_ - 0.2) < 0.06
 
-        return cls(3, threshold=0.5, cooling=0.8, n_init=3, random_state=0), X, found
+        return cls(3, threshold=0.5, cooling=0.9, n_init=1, random_state=0), X, found

@@ -1,8 +1,8 @@
 """Role mining by common permissions:  candidates are intersections of the rows' sets of permissions.
 
-"fast" takes those of each row and of every pair of rows, "complete" those of any number of rows, which is every set that
-some rows have in common, up to a limit. Then roles are chosen one after another (`_greedy.py`), and a row may have a role
-only if it is known to lack none of its permissions: nobody gets a permission that they did not have.
+"fast" takes those of each row and of every pair of rows, "complete" those of any number of rows, which is every set
+that some rows have in common, up to a limit. Then roles are chosen one after another (`_greedy.py`), and a row may have
+a role only if it is known to lack none of its permissions: nobody gets a permission that they did not have.
 
 local    z_ij = whether row i may have role j, and gains a cell that roles before do not cover
 stats    how many cells each candidate would cover that are not covered yet
@@ -40,6 +40,7 @@ class Intersections(Stage):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Candidates:
         """Intersections, those first that cover most cells: permissions × rows that have them all."""
         model, limit = self.model, self.model.max_candidates
+        model.cells(data)  # which refuses other cells than 0 and 1 while rows are in their order
         b = distinct(data)
         x, _ = model.cells(b)
         w = np.ones(len(x)) if b.w is None else b.w
@@ -85,8 +86,8 @@ class RoleMiner(GreedyRoles):
     method : {"fast", "complete"}, default="fast"
         Candidates are intersections of two rows, or of any number of rows.
     max_candidates : int, default=5000
-        Most candidates; rows that are frequent and have many permissions come first. With noise the intersections of any
-        number of rows soon reach any limit.
+        Most candidates; rows that are frequent and have many permissions come first. With noise the intersections of
+        any number of rows soon reach any limit.
     threshold : float or None, default=None
         A cell above it is a 1, another a 0. None: cells must be 0, 1, or NaN, which is unknown.
 

@@ -1,13 +1,14 @@
 """Rounded singular value decomposition:  X ≈ S V, and what of S and V is large enough is a 1.
 
 local    s_i = argmin_s ‖x_i − s V‖² + λ‖s‖² over the known cells, and what it puts into the others: x̃_i
-         loss = that minimum                                                           [λ is there for rows without cells]
+         loss = that minimum                                                    [λ is there for rows without cells]
 stats    M = Σ_i x̃_i x̃_iᵀ
 update   V = the k leading eigenvectors of M, which for known cells are the right singular vectors of X
 
-Then, by fixed rules: each v_k gets the sign that the parameter `sign` names; u_kd = 1 where v_kd is above `role_threshold`
-times its largest entry; z_ik = 1 where s_ik is above `assignment_threshold` times u_k · v_k, the s_ik of a row that has
-role k and nothing else. A good approximation by real numbers, rounded, is in general no good one by roles.
+Then, by fixed rules: each v_k gets the sign that the parameter `sign` names; u_kd = 1 where v_kd is above
+`role_threshold` times its largest entry; z_ik = 1 where s_ik is above `assignment_threshold` times u_k · v_k, the s_ik
+of a row that has role k and nothing else. A good approximation by real numbers, rounded, is in general no good one by
+roles.
 """
 
 from __future__ import annotations
@@ -114,14 +115,14 @@ class RoundedSVD(BooleanModel):
         """Raise a ValueError where there are more roles than columns, or too many columns for all pairs of them."""
         if self.n_components > shape.d:
             raise ValueError(
-                f"n_components={self.n_components} is more than the {shape.d} columns of X, n_features = {shape.d}: take at "
-                "most as many"
+                f"n_components={self.n_components} is more than the {shape.d} columns of X, "
+                f"n_features = {shape.d}: take at most as many"
             )
         self.afford(3 * shape.d**2, f"X has {shape.d} columns, all pairs of which count")
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """Singular vectors of a sample, unknown cells at the mean of their column."""
-        x, seen = self.cells(data)
+        x, seen = self.cells(data, sample=True)
         w = np.ones(x.shape[0]) if data.w is None else data.w
         x = x.astype(np.float64)
         if seen is not None:
@@ -201,8 +202,9 @@ class RoundedSVD(BooleanModel):
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> tuple[RoundedSVD, np.ndarray, Callable[[Any], None]]:
-        """Three roles without a permission in common, one in each row."""
+        """Three roles without a permission in common, one in each row, and a few wrong cells."""
         X, roles, assignments = apart(rng)
+        X = X ^ (rng.random(X.shape) < 0.03)
 
         def found(model: Any) -> None:
             assert np.array_equal(model.roles_, roles)
