@@ -74,7 +74,7 @@ def pack(X: Any) -> np.ndarray:
 
 def unpack(B: np.ndarray, d: int) -> np.ndarray:
     """The first d cells of each row, as truth values."""
-    raw = np.ascontiguousarray(B).astype("<u8", copy=False).view(np.uint8).reshape(len(B), -1)
+    raw = np.ascontiguousarray(B).astype("<u8", copy=False).view(np.uint8).reshape(len(B), 8 * B.shape[1])
     if raw.shape[1] == 0:
         return np.zeros((len(B), d), bool)
     return np.unpackbits(raw, axis=1, count=d, bitorder="little").view(bool)
