@@ -25,6 +25,7 @@ FAMILIES = {
     "unmix.mixture": "Mixtures",
     "unmix.nonneg": "Non-negative parts",
     "unmix.topic": "Topics",
+    "unmix.boolean": "Boolean factors",
 }
 ORDER = [
     "fit",

@@ -54,6 +54,7 @@ DECLARED = {
     "MixtureOfFactorAnalyzers": MIXTURE,
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
+    "RoleCover": {Reconstructs},
 }
 EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 

@@ -30,6 +30,7 @@ _MODELS = {
     "MixtureOfFactorAnalyzers": "unmix.mixture.factor_analyzers",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
+    "RoleCover": "unmix.boolean.role_cover",
 }
 _OTHERS = {
     "Model": "unmix.model",
@@ -73,6 +74,7 @@ __all__ = [
     "OutlierDetector",
     "ProbabilisticPCA",
     "RobustPCA",
+    "RoleCover",
     "Select",
     "Selection",
     "SoftKMeans",
@@ -97,6 +99,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from unmix import plot
+    from unmix.boolean.role_cover import RoleCover
     from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
     from unmix.cluster.kmedoids import KMedoids
