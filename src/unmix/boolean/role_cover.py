@@ -240,10 +240,19 @@ class RoleCover(Reconstructs, Model):
         """Roles, who has them, and what is proved."""
         U = fit.U
         self.roles_ = np.asarray(U.roles)
-        self.lower_bound_, self.cost_, self.optimal_ = float(U.least), float(U.price), self._is_least(U)
+        self.lower_bound_, self.cost_ = float(U.least), self._cost(fit)
+        self.optimal_ = bool(self.cost_ <= self.lower_bound_ + 1e-6)
         self.__dict__.pop("assignments_", None)
         if fit.z is not None:
             self.assignments_ = fit.z
+
+    def _cost(self, fit: Fit) -> float:
+        """What the roles cost as they are given; nobody asks what fixed ones grant, nor who has them."""
+        if self._counts or fit.stats is None:
+            return float(fit.U.price)
+        own, (role, member, grant) = len(self.fixed_roles(fit.shape)), self.prices
+        members = float(fit.stats.N[own:].sum()) * fit.shape.unit
+        return float(role * len(fit.U.roles) + member * members + grant * float(fit.U.roles[own:].sum()))
 
     @property
     def _n_features_out(self) -> int:
