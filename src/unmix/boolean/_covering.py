@@ -86,13 +86,19 @@ def reduced(cover: Cover) -> tuple[Cover, np.ndarray, np.ndarray]:
     return cover, left, taken
 
 
+def matrix(pattern: Any) -> Any:
+    """A pattern as SciPy's solvers take it."""
+    index = pattern.indices.astype(np.int32), pattern.indptr.astype(np.int32)
+    return sp.csr_array((np.ones(pattern.nnz), *index), pattern.shape)
+
+
 def relaxed(cover: Cover, seconds: float) -> Bound | None:
     """The linear programme: its optimum, duals and reduced costs; None where it is too large or takes too long."""
     if cover.down.nnz > FEW or seconds <= 0:
         return None
     res = linprog(
         cover.cost,
-        A_ub=-cover.along.astype(np.float64),
+        A_ub=-matrix(cover.along),
         b_ub=-np.ones(cover.along.shape[0]),
         bounds=(0, None),
         method="highs",
@@ -106,9 +112,8 @@ def relaxed(cover: Cover, seconds: float) -> Bound | None:
 
 def proved(cover: Cover, chosen: np.ndarray, until: float, unit: bool) -> tuple[np.ndarray, float]:
     """The cheapest cover found until then, beginning with one that is known, and what none is cheaper than."""
-    count, label = connected_components(
-        sp.block_array([[None, cover.down.astype(np.float64)], [cover.along.astype(np.float64), None]]), directed=False
-    )
+    graph = sp.block_array([[None, matrix(cover.down)], [matrix(cover.along), None]])
+    count, label = connected_components(graph, directed=False)
     sets, rows = label[: len(cover.cost)], label[len(cover.cost) :]
     out, total = chosen.copy(), 0.0
     sizes = np.bincount(rows, minlength=count)
@@ -137,7 +142,7 @@ def _part(part: Cover, known: np.ndarray, seconds: float, unit: bool) -> tuple[n
     if least > worth - step + ROUNDING:
         return known, worth
     use = np.flatnonzero(first.reduced <= worth - step - first.least + ROUNDING)  # others are in no cheaper cover
-    A = part.along[:, use].astype(np.float64)
+    A = matrix(part.along[:, use])
     if not len(use):
         return known, worth
     res = milp(

@@ -31,6 +31,8 @@ class Problem(NamedTuple):
 
     def roles(self, B: np.ndarray) -> np.ndarray:
         """Intents (k, w), packed, as roles over all permissions (k, ·)."""
+        if not len(self.C):
+            return np.zeros((len(B), len(self.place)), bool)
         cells = bits.unpack(B, len(self.C))
         return np.asarray(cells[:, np.maximum(self.place, 0)] & (self.place >= 0))
 

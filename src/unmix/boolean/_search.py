@@ -118,7 +118,8 @@ class Covering(Stage):
         left, taken = np.arange(len(B)), np.zeros(0, np.int64)
         if listed:
             cover, left, taken = reduced(cover)
-        least = self._least(problem, float(bound(problem)), len(fixed))
+        known = len(taken) + bool(cover.down.shape[1]) if listed and self.unit else 0
+        least = self._least(problem, float(max(known, bound(problem))), len(fixed))
         down = cover.down
         return Held(
             *(problem, fixed, B, listed, down.indptr, down.indices, cover.cost, left, taken, down.shape[1]),
@@ -181,7 +182,7 @@ class Covering(Stage):
         idle = 0 if better else U.idle + 1
         least = self.price(new, data) - 1 + 1e-6 if self.unit else np.inf
         over = time.monotonic() > data.until or idle >= PATIENCE or new.least > least
-        return new._replace(round=U.round + 1, idle=idle, done=new.done or over), now
+        return new._replace(round=U.round + 1, idle=idle, done=bool(new.done or over)), now
 
     def _known(self, U: Chosen, data: Held, rng: np.random.Generator) -> Chosen:
         """All candidates are known: local search, then integer programming."""
@@ -204,7 +205,8 @@ class Covering(Stage):
         B = np.vstack([known, self._priced(U.weight, problem, rng)])
         B = B[unique(B)[0]]
         A = bits.meet(B, problem.C)
-        cover, weight = cover_of(problem, A, B, self._costs(problem, A, B)), U.weight.copy()
+        cover = cover_of(problem, A, B, self._costs(problem, A, B))
+        weight = np.maximum(np.rint(3 * U.weight), 1.0)  # whole numbers, so that sums of them are exact
         state = rng.integers(1, 1 << 62, 1).astype(np.uint64)
         best = covering.search(*cover.arrays, self._marked(U.roles, B), weight, state, SEARCHING)
         worth = (cover.down @ (weight / weight.mean())) / cover.cost

@@ -175,7 +175,8 @@ class RoleCover(Reconstructs, Model):
 
     def pairs_apart(self, shape: Shape) -> np.ndarray:
         """The pairs of columns that no role may join, (s, 2)."""
-        out = [tuple(self._column(c, shape) for c in pair) for pair in (() if self.apart is None else self.apart)]
+        pairs = [] if self.apart is None else [p if isinstance(p, (tuple, list, np.ndarray)) else [p] for p in self.apart]
+        out = [tuple(self._column(c, shape) for c in pair) for pair in pairs]
         if any(len(pair) != 2 or pair[0] == pair[1] for pair in out):
             raise ValueError(f"apart={self.apart!r}: give pairs of two different columns, as in [(0, 3)]")
         return np.array(out, np.int64).reshape(-1, 2)
