@@ -16,6 +16,8 @@ from unmix.kernels import bicliques, covering
 ROUNDING = 1e-6  # of what HiGHS computes
 REDUCING = 2 * 10**9  # comparisons that a reduction may cost
 FEW = 3_000_000  # entries of a linear programme that is worth solving
+MASTER = 20_000  # sets that it is given at first
+ASKED = 40  # how often it is given more
 
 
 class Cover(NamedTuple):
@@ -92,22 +94,34 @@ def matrix(pattern: Any) -> Any:
     return sp.csr_array((np.ones(pattern.nnz), *index), pattern.shape)
 
 
-def relaxed(cover: Cover, seconds: float) -> Bound | None:
-    """The linear programme: its optimum, duals and reduced costs; None where it is too large or takes too long."""
-    if cover.down.nnz > FEW or seconds <= 0:
-        return None
-    res = linprog(
-        cover.cost,
-        A_ub=-matrix(cover.along),
-        b_ub=-np.ones(cover.along.shape[0]),
-        bounds=(0, None),
-        method="highs",
-        options={"time_limit": seconds},
-    )
-    if res.status != 0:
-        return None
-    dual = np.maximum(-res.ineqlin.marginals, 0.0)
-    return Bound(float(res.fun), dual, cover.cost - cover.down @ dual)
+def relaxed(cover: Cover, known: np.ndarray, until: float) -> Bound | None:
+    """The linear programme: its optimum, duals and reduced costs; None where it is too large or takes too long.
+
+    Of many sets it is given some, those of the cover that is known among them, and more for which its duals ask. Where
+    time is over before they ask for none, duals are made so small that no set asks: their sum is a bound, too.
+    """
+    sizes, told = np.diff(cover.down.indptr), None
+    use = known.copy()
+    use[np.argsort(-sizes / cover.cost, kind="stable")[:MASTER]] = True
+    for _ in range(ASKED):
+        left = until - time.monotonic()
+        A = matrix(cover.along[:, use])
+        if left <= 0 or A.nnz > FEW:
+            return told
+        limits = {"A_ub": -A, "b_ub": -np.ones(A.shape[0]), "bounds": (0, None)}
+        res = linprog(cover.cost[use], **limits, method="highs", options={"time_limit": left})
+        if res.status != 0:
+            return told
+        dual = np.maximum(-res.ineqlin.marginals, 0.0)
+        reduced = cover.cost - cover.down @ dual
+        wanted = np.flatnonzero(reduced < -ROUNDING)
+        safe = dual / max(1.0, float((1.0 - reduced / cover.cost).max()))
+        if told is None or safe.sum() > told.least:
+            told = Bound(float(safe.sum()), safe, cover.cost - cover.down @ safe)
+        if not len(wanted):
+            return told
+        use[wanted[np.argsort(reduced[wanted], kind="stable")[: MASTER // 2]]] = True
+    return told
 
 
 def proved(cover: Cover, chosen: np.ndarray, until: float, unit: bool) -> tuple[np.ndarray, float]:
@@ -122,20 +136,20 @@ def proved(cover: Cover, chosen: np.ndarray, until: float, unit: bool) -> tuple[
             continue
         mine, its = np.flatnonzero(sets == c), np.flatnonzero(rows == c)
         part = made(cover.down[mine][:, its], cover.cost[mine])
-        left = until - time.monotonic()
-        share = left if sizes[c] == sizes.max() else left / 4
-        best, least = _part(part, chosen[mine], share, unit)
+        now = time.monotonic()
+        end = until if sizes[c] == sizes.max() else now + (until - now) / 4
+        best, least = _part(part, chosen[mine], end, unit)
         out[mine] = best
         total += least
     return out, total
 
 
-def _part(part: Cover, known: np.ndarray, seconds: float, unit: bool) -> tuple[np.ndarray, float]:
+def _part(part: Cover, known: np.ndarray, until: float, unit: bool) -> tuple[np.ndarray, float]:
     """One connected part: HiGHS is asked for a cover cheaper than the one that is known."""
     worth, step = float(part.cost[known].sum()), 1.0 if unit else 1e-6 * float(part.cost.sum())
     if unit and worth <= 1:
         return known, worth
-    first = relaxed(part, seconds)
+    first = relaxed(part, known, until)
     if first is None:
         return known, float(part.cost.min())
     least = np.ceil(first.least - ROUNDING) if unit else first.least
@@ -153,7 +167,7 @@ def _part(part: Cover, known: np.ndarray, seconds: float, unit: bool) -> tuple[n
             LinearConstraint(A, lb=1.0),
             LinearConstraint(part.cost[use][None], ub=worth - step + ROUNDING),
         ],
-        options={"time_limit": max(seconds, 0.1), "mip_rel_gap": 0.0},
+        options={"time_limit": max(until - time.monotonic(), 0.1), "mip_rel_gap": 0.0},
     )
     if res.status == 2:  # there is none
         return known, worth

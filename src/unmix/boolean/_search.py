@@ -27,6 +27,7 @@ from unmix.maths.arrays import Array
 LISTING = 3 * 10**9  # words that listing all bicliques may look at
 SEARCHING = 10**9  # steps of one round of local search
 SEEDS = 4000  # pairs through which candidates are generated in a round
+OTHERS = 5  # users beside the first whose common permissions are a candidate
 KEPT = 40_000  # generated candidates that go on to the next round
 PATIENCE = 8  # rounds without a better cover that are the end
 PROGRAMME = 15_000  # candidates of a linear programme on generated ones
@@ -174,8 +175,8 @@ class Covering(Stage):
     def step(self, U: Chosen, data: Held, rng: np.random.Generator) -> tuple[Chosen, float]:
         """Search, then prove; or generate candidates and search."""
         now = self.price(U, data)
-        if U.done:
-            return U, now
+        if U.done or time.monotonic() > data.until:
+            return U._replace(done=True), now
         new = (self._known if data.listed else self._generated)(U, data, rng)
         better = self.price(new, data) < now - 1e-9
         new = new if better else new._replace(roles=U.roles)
@@ -223,7 +224,7 @@ class Covering(Stage):
         use = best.copy()
         use[np.argsort(-worth, kind="stable")[:PROGRAMME]] = True
         part = made(cover.down[use], cover.cost[use])
-        told = relaxed(part, seconds / 3)
+        told = relaxed(part, best[use], time.monotonic() + seconds / 3)
         if told is None:
             return best, weight
         found, _ = proved(part, best[use], time.monotonic() + seconds / 3, self.unit)
@@ -241,7 +242,9 @@ class Covering(Stage):
         half = len(some) // 2
         A, _ = bicliques.paths(u[:half], p[:half], W, problem.R, problem.C)
         B, _ = bicliques.paths(p[half:], u[half:], np.ascontiguousarray(W.T), problem.C, problem.R)
-        return np.vstack([closed(problem, A)[1], whole(problem, B)[1]])
+        some = rng.choice(m, SEEDS, p=weight / weight.sum())
+        shared = crossings(problem, some, rng)
+        return np.vstack([closed(problem, A)[1], whole(problem, B)[1], closed(problem, shared)[1]])
 
     def _marked(self, roles: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Which candidates are among these."""
@@ -269,6 +272,18 @@ class Covering(Stage):
         role, member, grant = self.prices
         price = role * len(roles) + member * float(members.sum()) + grant * float(cells.sum())
         return Parts(roles, max(U.least, data.least), price, Events(data.listed, data.idle))
+
+
+def crossings(problem: Problem, pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The user of each pair with a few others of its permission: what these have in common is often one true role."""
+    mine = [np.flatnonzero(row) for row in bits.unpack(problem.C, len(problem.R))]
+    many = rng.integers(1, OTHERS + 1, len(pairs))
+    row = np.repeat(np.arange(len(pairs)), many)
+    drawn = [u[rng.integers(len(u), size=k)] for u, k in zip((mine[p] for p in problem.column[pairs]), many, strict=True)]
+    out = np.zeros((len(pairs), problem.C.shape[1]), np.uint64)
+    bits.set_bits(out, np.arange(len(pairs)), problem.user[pairs])
+    bits.set_bits(out, row, np.concatenate(drawn))
+    return out
 
 
 def trimmed(problem: Problem, B: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
