@@ -66,7 +66,7 @@ def reduced(cover: Cover) -> tuple[Cover, np.ndarray, np.ndarray]:
     """
     left, taken = np.arange(len(cover.cost)), np.zeros(0, np.int64)
     for _ in range(20):
-        down, along, cost = cover
+        down, cost = cover.down, cover.cost
         before = down.shape
         ptr = cover.arrays[:4]
         kept = ~covering.contained(ptr[2], ptr[3], ptr[0], ptr[1], cost, True, REDUCING)

@@ -7,7 +7,7 @@ exchanged. What is unknown may be in a role, and need not.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

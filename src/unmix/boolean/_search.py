@@ -215,7 +215,9 @@ class Covering(Stage):
             best, weight = self._programme(cover, best, worth, weight, data.until - time.monotonic())
         top = np.argsort(-worth, kind="stable")[:KEPT]
         roles = B[best].view(np.int64)
-        return U._replace(roles=roles, pool=B[np.sort(top)].view(np.int64), weight=np.maximum(weight / weight.mean(), 1e-3))
+        return U._replace(
+            roles=roles, pool=B[np.sort(top)].view(np.int64), weight=np.maximum(weight / weight.mean(), 1e-3)
+        )
 
     def _programme(
         self, cover: Cover, best: np.ndarray, worth: np.ndarray, weight: np.ndarray, seconds: float
@@ -279,7 +281,9 @@ def crossings(problem: Problem, pairs: np.ndarray, rng: np.random.Generator) -> 
     mine = [np.flatnonzero(row) for row in bits.unpack(problem.C, len(problem.R))]
     many = rng.integers(1, OTHERS + 1, len(pairs))
     row = np.repeat(np.arange(len(pairs)), many)
-    drawn = [u[rng.integers(len(u), size=k)] for u, k in zip((mine[p] for p in problem.column[pairs]), many, strict=True)]
+    drawn = [
+        u[rng.integers(len(u), size=k)] for u, k in zip((mine[p] for p in problem.column[pairs]), many, strict=True)
+    ]
     out = np.zeros((len(pairs), problem.C.shape[1]), np.uint64)
     bits.set_bits(out, np.arange(len(pairs)), problem.user[pairs])
     bits.set_bits(out, row, np.concatenate(drawn))

@@ -21,7 +21,7 @@ class Packed(NamedTuple):
     @property
     def may(self) -> np.ndarray:
         """Cells that are 1, or unknown."""
-        return self.ones if self.known is None else self.ones | ~self.known  # of unknown cells also those behind the last
+        return self.ones if self.known is None else self.ones | ~self.known
 
 
 def truth(x: Any, threshold: float | None, owner: str, start: int = 0, names: Any = None) -> Any:

@@ -175,7 +175,9 @@ class RoleCover(Reconstructs, Model):
 
     def pairs_apart(self, shape: Shape) -> np.ndarray:
         """The pairs of columns that no role may join, (s, 2)."""
-        pairs = [] if self.apart is None else [p if isinstance(p, (tuple, list, np.ndarray)) else [p] for p in self.apart]
+        pairs = (
+            [] if self.apart is None else [p if isinstance(p, (tuple, list, np.ndarray)) else [p] for p in self.apart]
+        )
         out = [tuple(self._column(c, shape) for c in pair) for pair in pairs]
         if any(len(pair) != 2 or pair[0] == pair[1] for pair in out):
             raise ValueError(f"apart={self.apart!r}: give pairs of two different columns, as in [(0, 3)]")
@@ -186,7 +188,9 @@ class RoleCover(Reconstructs, Model):
             return shape.names.index(asked)
         if isinstance(asked, (int, np.integer)) and 0 <= asked < shape.d:
             return int(asked)
-        raise ValueError(f"apart names column {asked!r}: give numbers from 0 to {shape.d - 1}, or names of columns of X")
+        raise ValueError(
+            f"apart names column {asked!r}: give numbers from 0 to {shape.d - 1}, or names of columns of X"
+        )
 
     def stages(self, shape: Shape) -> list[Stage]:
         """Rounds of search on all rows."""

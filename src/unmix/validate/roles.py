@@ -1,9 +1,9 @@
 """How good are roles: what they lose and grant too much, do they return, are they the planted ones, what of new users?
 
-    deviation       ‖X − Z ⊗ U‖₁ / (n d)            over the observed cells
-    coverage        Σ x (Z ⊗ U) / Σ x               the share of grants that roles give
-    over-grants     Σ (1 − x)(Z ⊗ U) / Σ x          what they give beyond, per grant
-    complexity      K + Σ z + Σ u                   roles, roles given to users, permissions in roles
+deviation       ‖X − Z ⊗ U‖₁ / (n d)            over the observed cells
+coverage        Σ x (Z ⊗ U) / Σ x               the share of grants that roles give
+over-grants     Σ (1 − x)(Z ⊗ U) / Σ x          what they give beyond, per grant
+complexity      K + Σ z + Σ u                   roles, roles given to users, permissions in roles
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ def match_roles(found: Any, planted: Any) -> RoleMatch:
     """
     U, truth_ = _truth_of(found, "found"), _truth_of(planted, "planted")
     if U.shape[1] != truth_.shape[1]:
-        raise ValueError(f"found has {U.shape[1]} columns, planted {truth_.shape[1]}: give the same permissions in both")
+        raise ValueError(
+            f"found has {U.shape[1]} columns, planted {truth_.shape[1]}: give the same permissions in both"
+        )
     size, d = max(len(U), len(truth_)), U.shape[1]
     a, b = (np.vstack([r, np.zeros((size - len(r), d), bool)]) for r in (truth_, U))
     gap = (a[:, None] != b).sum(axis=2) if size * size * d < 1 << 24 else _gaps(a, b)
