@@ -80,7 +80,7 @@ def test_bad_input_is_refused():
         role_errors(X, U, Z.T[:2])
     with pytest.raises(ValueError, match="give the same permissions"):
         match_roles(U, U[:, :3])
-    with pytest.raises(ValueError, match="roles has|roles is an array"):
+    with pytest.raises(ValueError, match="roles is an array"):
         role_errors(X, U[0], Z)
     with pytest.raises(ValueError, match="n_resamples=0"):
         role_stability(RoleCover(), X, n_resamples=0)

@@ -298,8 +298,7 @@ def trimmed(problem: Problem, B: np.ndarray, wide: bool) -> tuple[np.ndarray, np
     """
     if not len(B):
         return B, np.zeros(0)
-    n, d = len(problem.R), len(problem.C)
-    need = problem.N
+    d, need = len(problem.C), problem.N
     order = np.argsort(bits.popcount(B), kind="stable")
     z = bicliques.assigned(need, problem.R, B, order)
     useful = (z * problem.weight[:, None]).sum(axis=0) > 0
