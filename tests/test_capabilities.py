@@ -58,6 +58,7 @@ DECLARED = {
     "DiscreteBasis": {Reconstructs},
     "RoleMiner": {Reconstructs},
     "RoundedSVD": {Reconstructs},
+    "RoleCover": {Reconstructs},
 }
 EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 

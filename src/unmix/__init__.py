@@ -34,6 +34,7 @@ _MODELS = {
     "DiscreteBasis": "unmix.boolean.discrete_basis",
     "RoleMiner": "unmix.boolean.role_miner",
     "RoundedSVD": "unmix.boolean.rounded_svd",
+    "RoleCover": "unmix.boolean.role_cover",
 }
 _OTHERS = {
     "Model": "unmix.model",
@@ -81,6 +82,7 @@ __all__ = [
     "RobustPCA",
     "RoleMiner",
     "RoundedSVD",
+    "RoleCover",
     "Select",
     "Selection",
     "SoftKMeans",
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
     from unmix.boolean.multi_assignment import MultiAssignmentClustering
     from unmix.boolean.role_miner import RoleMiner
     from unmix.boolean.rounded_svd import RoundedSVD
+    from unmix.boolean.role_cover import RoleCover
     from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
     from unmix.cluster.kmedoids import KMedoids

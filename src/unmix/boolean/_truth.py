@@ -43,8 +43,8 @@ def truth(x: Any, threshold: float | None, owner: str, start: int = 0, names: An
             i, j, value = _cell(x, bad[0])
             column = f"column {j}" if names is None else f"column {names[j]!r}"
             raise ValueError(
-                f"{owner} needs cells of 0, 1 or NaN (unknown): row {start + i}, {column} holds {value}. Say from where "
-                "on a cell counts as 1, as in threshold=0.5, or correct it."
+                f"{owner} needs cells of 0, 1 or NaN (unknown): row {start + i}, {column} holds {value}. Say "
+                "from where on a cell counts as 1, as in threshold=0.5, or correct it."
             )
     return entries(x, ones) if sp.issparse(x) else ones
 

@@ -10,7 +10,7 @@ j mod 64 of word j div 64, and the bits behind the last cell are 0. It takes an 
     errors(X, Y)  → lost (n,), extra (n,)   cells of each row that are 1 in X alone, and in Y alone
     within(A, B)  (a, w), (b, w) → (a, b) bool                  whether row i of A is a subset of row j of B
     shared(A, B)  (a, w), (b, w) → (a, b) int32                 how many cells rows i and j have in common
-    meet(Z, U)  Z = (n, words(k)), U = (k, w) → (n, w)          what rows k of U with z_ik = 1 all have; all of 1 if none
+    meet(Z, U)  Z = (n, words(k)), U = (k, w) → (n, w)          what rows k of U with z_ik = 1 all have (none: all ones)
     below(R, N)  (n, w), (n, w) → (n, w)    ∨ N_j over the rows j with R_j ⊂ R_i (of equal ones those before i)
 
 Where one of many is asked for, `A & B`, `A | B` and `A & ~B` are NumPy's.
@@ -74,7 +74,7 @@ def pack(X: Any) -> np.ndarray:
 
 def unpack(B: np.ndarray, d: int) -> np.ndarray:
     """The first d cells of each row, as truth values."""
-    raw = np.ascontiguousarray(B).astype("<u8", copy=False).view(np.uint8).reshape(len(B), -1)
+    raw = np.ascontiguousarray(B).astype("<u8", copy=False).view(np.uint8).reshape(len(B), 8 * B.shape[1])
     if raw.shape[1] == 0:
         return np.zeros((len(B), d), bool)
     return np.unpackbits(raw, axis=1, count=d, bitorder="little").view(bool)
@@ -106,7 +106,7 @@ def set_bits(out, row, column):
 @inlined()
 def is_within(A, i, B, j):
     """Whether row i of A is a subset of row j of B."""
-    for w in range(A.shape[1]):
+    for w in range(A.shape[1]):  # noqa: SIM110  which compiles to no loop
         if A[i, w] & ~B[j, w]:
             return False
     return True
@@ -115,7 +115,7 @@ def is_within(A, i, B, j):
 @inlined()
 def is_equal(A, i, B, j):
     """Whether two rows are the same."""
-    for w in range(A.shape[1]):
+    for w in range(A.shape[1]):  # noqa: SIM110
         if A[i, w] != B[j, w]:
             return False
     return True
