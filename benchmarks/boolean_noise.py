@@ -75,10 +75,15 @@ def planted(setup: Setup, noise: float, draw: int) -> Planted:
 
 
 def boolean(model: Any, X: np.ndarray) -> Fitted:
-    """A model of this room: cells by the product of assignments and roles."""
+    """A model without probabilities: cells by the product of assignments and roles."""
     model.fit(X)
-    noise = model.noise_rate_ if isinstance(model, unmix.MultiAssignmentClustering) else np.nan
-    return model.roles_, lambda holes: model.inverse_transform(model.transform(holes)) > 0.5, noise
+    return model.roles_, lambda holes: model.inverse_transform(model.transform(holes)) > 0.5, np.nan
+
+
+def multi(setup: Setup, X: np.ndarray, seed: int) -> Fitted:
+    """Cells by their probability, as those of the mixtures."""
+    model = unmix.MultiAssignmentClustering(setup.k, max_roles=setup.most, random_state=seed).fit(X)
+    return model.roles_, lambda holes: model.impute(holes) > 0.5, model.noise_rate_
 
 
 def mixture(few: bool) -> Callable[[Setup, np.ndarray, int], Fitted]:
@@ -93,9 +98,7 @@ def mixture(few: bool) -> Callable[[Setup, np.ndarray, int], Fitted]:
 
 
 METHODS: dict[str, Callable[[Setup, np.ndarray, int], Fitted]] = {
-    "MultiAssignmentClustering": lambda s, X, seed: boolean(
-        unmix.MultiAssignmentClustering(s.k, max_roles=s.most, random_state=seed), X
-    ),
+    "MultiAssignmentClustering": multi,
     "DiscreteBasis": lambda s, X, seed: boolean(unmix.DiscreteBasis(s.k), X),
     "RoleMiner fast": lambda s, X, seed: boolean(unmix.RoleMiner(s.k), X),
     "RoleMiner complete": lambda s, X, seed: boolean(unmix.RoleMiner(s.k, method="complete"), X),

@@ -54,6 +54,7 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "DiscreteBasis": ["sklearn.decomposition.NMF"],
     "RoleMiner": ["sklearn.decomposition.NMF"],
     "RoundedSVD": ["sklearn.decomposition.TruncatedSVD"],
+    "RoleCover": ["sklearn.decomposition.NMF"],
     "Select": ["sklearn.model_selection.GridSearchCV"],
     "config": ["sklearn.config_context"],
     "get_config": ["sklearn.get_config"],

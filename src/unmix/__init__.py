@@ -80,9 +80,9 @@ __all__ = [
     "OutlierDetector",
     "ProbabilisticPCA",
     "RobustPCA",
+    "RoleCover",
     "RoleMiner",
     "RoundedSVD",
-    "RoleCover",
     "Select",
     "Selection",
     "SoftKMeans",
@@ -109,9 +109,9 @@ if TYPE_CHECKING:
     from unmix import plot
     from unmix.boolean.discrete_basis import DiscreteBasis
     from unmix.boolean.multi_assignment import MultiAssignmentClustering
+    from unmix.boolean.role_cover import RoleCover
     from unmix.boolean.role_miner import RoleMiner
     from unmix.boolean.rounded_svd import RoundedSVD
-    from unmix.boolean.role_cover import RoleCover
     from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
     from unmix.cluster.kmedoids import KMedoids

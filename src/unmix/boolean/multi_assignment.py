@@ -307,4 +307,4 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
             assert {*map(tuple, model.roles_.tolist())} == {*map(tuple, roles.tolist())}
             assert abs(model.noise_rate_ - 0.2) < 0.06
 
-        return cls(3, threshold=0.5, temperature=1.0, cooling=0.9, n_init=1, random_state=0), X, found
+        return cls(3, threshold=0.5, temperature=1.0, n_init=1, random_state=0), X, found
