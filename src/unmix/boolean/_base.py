@@ -19,6 +19,7 @@ from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
+from unmix.model.found import listed
 
 HALF = 0.5  # between 0 and 1
 TINY = 1e-30  # of probabilities, whose logarithm is a number in either precision
@@ -80,6 +81,16 @@ class BooleanModel(Reconstructs, Model):
         self.__dict__.pop("assignments_", None)
         if fit.z is not None:
             self.assignments_ = fit.z
+
+    def findings(self) -> list[str]:
+        """How many permissions each role has, and how many of the training rows have it."""
+        if "roles_" not in vars(self):
+            return []
+        sizes = listed([f"{size:,}" for size in self.roles_.sum(axis=1)])
+        told = [f"{len(self.roles_)} role{'s' * (len(self.roles_) != 1)} of {sizes} permissions"]
+        if "assignments_" in vars(self):
+            told += [f"held by {listed([f'{size:,}' for size in self.assignments_.sum(axis=0)])} rows"]
+        return told
 
     def roles_of(self, U: Any) -> np.ndarray:
         """The roles of some parts, 0.0 or 1.0."""

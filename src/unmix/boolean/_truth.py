@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from unmix.engine.block import Block
 from unmix.engine.sources.arrays import entries
-from unmix.kernels import bits
 
 
 class Packed(NamedTuple):
@@ -59,6 +58,8 @@ def _cell(x: Any, at: int) -> tuple[int, int, Any]:
 
 def packed(b: Block, threshold: float | None, owner: str, names: Any = None) -> Packed:
     """The rows of a block as packed bits; cells that were not observed are not 1."""
+    from unmix.kernels import bits
+
     ones = truth(b.x, threshold, owner, b.start, names)
     if b.observed is None:
         return Packed(bits.pack(ones), None)

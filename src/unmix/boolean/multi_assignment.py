@@ -216,6 +216,13 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         self.roles_ = fit.U.absent < 0.5
         self.noise_rate_, self.noise_density_ = fit.U.noise_rate, fit.U.noise_density
 
+    def findings(self) -> list[str]:
+        """Permissions and rows of each role, and how much is noise."""
+        if not (told := super().findings()):
+            return []
+        share, ones = f"{self.noise_rate_:.1%}", f"{self.noise_density_:.0%}"
+        return told + [f"{share} of the cells are noise, and {ones} of that are ones"]
+
     def roles_of(self, U: Parts) -> np.ndarray:
         """1 − β."""
         return np.asarray(1.0 - U.absent)
