@@ -221,7 +221,7 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         if not (told := super().findings()):
             return []
         share, ones = f"{self.noise_rate_:.1%}", f"{self.noise_density_:.0%}"
-        return told + [f"{share} of the cells are noise, and {ones} of that are ones"]
+        return [*told, f"{share} of the cells are noise, and {ones} of that are ones"]
 
     def roles_of(self, U: Parts) -> np.ndarray:
         """1 − β."""
