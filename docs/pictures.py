@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import sys
 import tempfile
@@ -356,6 +357,19 @@ def matched(found, truth):
     return found[linear_sum_assignment((truth[:, None] != found).sum(axis=2))[1]]
 
 
+def roles_noise(ns):
+    runs = json.loads((HERE.parent / "benchmarks" / "boolean_noise.json").read_text())["three"]
+    fig, axes = figure(9.6, 3.6, 1, 2)
+    for ax, what in zip(axes, ("mismatch", "generalisation"), strict=True):
+        for i, (name, values) in enumerate(runs["methods"].items()):
+            ax.plot(runs["noise"], values[what], "o-", ms=3, lw=2.4 if i == 0 else 1, color=COLOURS[i], label=name)
+        ax.set(xlabel="share of noise", ylim=(0, None))
+    axes[0].set(title="parameter mismatch, %")
+    axes[1].set(title="generalisation error, %")
+    axes[0].legend(frameon=False, fontsize=7)
+    return fig
+
+
 # ---------------------------------------------------------------- Which linear model?
 
 
@@ -444,7 +458,7 @@ PAGES = {
     "background": (background,),
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
-    "roles": (roles_found,),
+    "roles": (roles_found, roles_noise),
     "which_linear_model": (linear,),
     "holes": (holes,),
 }

@@ -35,7 +35,7 @@ class Parts(NamedTuple):
     """U: the roles, those not chosen yet empty, how many are chosen, and the candidates."""
 
     roles: Annotated[np.ndarray, Array("k d", low=0.0, high=1.0)]
-    count: Annotated[int, Array(kind="i", low=0, high="k")]
+    chosen: Annotated[int, Array(kind="i", low=0, high="k")]
     candidates: Annotated[np.ndarray, Array("c d", low=0.0, high=1.0)]
 
 
@@ -84,7 +84,7 @@ class GreedyRoles(BooleanModel):
         value = (plus * ones - minus * zeros).astype(ones.dtype)
         covered = np.zeros(ones.shape, dtype=bool)
         z = np.zeros((len(ones), len(U.roles)), dtype=bool)
-        for j in range(U.count):
+        for j in range(U.chosen):
             role = U.roles[j] > 0.5
             z[:, j] = np.where(covered, 0, value)[:, role].sum(axis=1) > 0
             covered |= z[:, j, None] & role
@@ -92,12 +92,12 @@ class GreedyRoles(BooleanModel):
 
     def update(self, U: Parts, stats: np.ndarray) -> Parts:
         """One role more, if one gains anything."""
-        if U.count == len(U.roles) or not len(stats) or not stats.max() > 0:
+        if U.chosen == len(U.roles) or not len(stats) or not stats.max() > 0:
             return U
         best = int(np.flatnonzero(stats >= (1.0 - ROUNDING) * stats.max())[0])
         roles = np.array(U.roles)
-        roles[U.count] = U.candidates[best]
-        return Parts(roles, U.count + 1, U.candidates)
+        roles[U.chosen] = U.candidates[best]
+        return Parts(roles, U.chosen + 1, U.candidates)
 
     def hand(self, U: Parts, data: Any) -> Parts:
         """The roles without the candidates."""
@@ -109,7 +109,7 @@ class GreedyRoles(BooleanModel):
 
     def notes(self, U: Parts) -> list[str]:
         """Roles that nothing is left for."""
-        left = len(U.roles) - U.count
+        left = len(U.roles) - U.chosen
         return [f"{left} of {len(U.roles)} roles are empty: no candidate gains anything more, so ask for fewer"] * (
             left > 0
         )
