@@ -25,6 +25,7 @@ FAMILIES = {
     "unmix.mixture": "Mixtures",
     "unmix.nonneg": "Non-negative parts",
     "unmix.topic": "Topics",
+    "unmix.boolean": "Roles: parts of yes and no",
 }
 ORDER = [
     "fit",
@@ -49,6 +50,11 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "RobustPCA": ["sklearn.decomposition.PCA"],
     "KMedoids": ["sklearn.cluster.KMeans"],
     "Mixture": ["sklearn.mixture.GaussianMixture"],
+    "MultiAssignmentClustering": ["sklearn.decomposition.NMF", "sklearn.mixture.GaussianMixture"],
+    "DiscreteBasis": ["sklearn.decomposition.NMF"],
+    "RoleMiner": ["sklearn.decomposition.NMF"],
+    "RoundedSVD": ["sklearn.decomposition.TruncatedSVD"],
+    "RoleCover": ["sklearn.decomposition.NMF"],
     "Select": ["sklearn.model_selection.GridSearchCV"],
     "config": ["sklearn.config_context"],
     "get_config": ["sklearn.get_config"],

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import sys
 import tempfile
@@ -15,6 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
+from scipy.optimize import linear_sum_assignment
 
 import unmix
 
@@ -328,6 +330,46 @@ def architectures(ns):
     return fig
 
 
+# ---------------------------------------------------------------- Roles in an access list
+
+
+def roles_found(ns):
+    places = [["truth", "list", "list", "list"], ["mac", "basis", "miner", "svd"]]
+    fig, axes = plt.subplot_mosaic(places, figsize=(10.5, 3.6))
+    axes["truth"].imshow(np.where(ns["roles"], 0.35, 1.0), cmap="gray", aspect="auto", vmin=0, vmax=1)
+    axes["truth"].set(title="the roles")
+    axes["list"].imshow(np.where(ns["X"].T > 0, 0.35, 1.0), cmap="gray", aspect="auto", vmin=0, vmax=1)
+    axes["list"].set(title="the list: 200 users from left to right, 24 permissions")
+    models = {"mac": ns["model"], "basis": ns["basis"], "miner": ns["noisy"], "svd": unmix.RoundedSVD(3).fit(ns["X"])}
+    for where, model in models.items():
+        found = matched(model.roles_, ns["roles"])
+        shade = np.repeat(np.where(found, 0.35, 1.0)[..., None], 3, axis=2)
+        shade[found != ns["roles"]] = to_rgb(COLOURS[1])
+        axes[where].imshow(shade, aspect="auto")
+        axes[where].set(title=type(model).__name__)
+    for ax in axes.values():
+        ax.set(xticks=[], yticks=[])
+    return fig
+
+
+def matched(found, truth):
+    """Roles in the order in which they differ least from the true ones."""
+    return found[linear_sum_assignment((truth[:, None] != found).sum(axis=2))[1]]
+
+
+def roles_noise(ns):
+    runs = json.loads((HERE.parent / "benchmarks" / "boolean_noise.json").read_text())["three"]
+    fig, axes = figure(9.6, 3.6, 1, 2)
+    for ax, what in zip(axes, ("mismatch", "generalisation"), strict=True):
+        for i, (name, values) in enumerate(runs["methods"].items()):
+            ax.plot(runs["noise"], values[what], "o-", ms=3, lw=2.4 if i == 0 else 1, color=COLOURS[i], label=name)
+        ax.set(xlabel="share of noise", ylim=(0, None))
+    axes[0].set(title="parameter mismatch, %")
+    axes[1].set(title="generalisation error, %")
+    axes[0].legend(frameon=False, fontsize=7)
+    return fig
+
+
 # ---------------------------------------------------------------- Which linear model?
 
 
@@ -416,6 +458,7 @@ PAGES = {
     "background": (background,),
     "kernels": (concentric, denoised),
     "ica": (unmixed, architectures),
+    "roles": (roles_found, roles_noise),
     "which_linear_model": (linear,),
     "holes": (holes,),
 }

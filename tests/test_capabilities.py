@@ -54,6 +54,11 @@ DECLARED = {
     "MixtureOfFactorAnalyzers": MIXTURE,
     "NMF": {Reconstructs, Components},
     "LatentDirichletAllocation": {Completes, Components},
+    "MultiAssignmentClustering": {Density, Imputes, Reconstructs},
+    "DiscreteBasis": {Reconstructs},
+    "RoleMiner": {Reconstructs},
+    "RoundedSVD": {Reconstructs},
+    "RoleCover": {Reconstructs},
 }
 EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 

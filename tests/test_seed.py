@@ -21,7 +21,7 @@ def counts():
     return np.random.default_rng(0).poisson(3.0, size=(N, 5)).astype(float)
 
 
-# parameters with which nothing is drawn, and the rows; a model that draws whatever they are gives the reason in words
+# parameters with which nothing is drawn, and the rows; one that draws whatever they are, or nothing ever, says so
 UNDRAWN = {
     "PCA": [({}, rows), ({"svd_solver": "full"}, rows), ({"n_components": 2, "svd_solver": "covariance_eigh"}, rows)],
     "ProbabilisticPCA": [({}, rows), ({"n_components": 2}, rows), ({"n_components": 2, "method": "em"}, rows)],
@@ -53,6 +53,11 @@ UNDRAWN = {
     "Mixture": "every start is drawn",
     "MixtureOfFactorAnalyzers": "every start is drawn",
     "NMF": [({"n_components": K, "init": init, "max_iter": 20}, lambda: rows(True)) for init in ("nndsvd", "nndsvda")],
+    "MultiAssignmentClustering": "every start is drawn",
+    "DiscreteBasis": "nothing is drawn, and there is no random_state",
+    "RoleMiner": "nothing is drawn, and there is no random_state",
+    "RoundedSVD": "nothing is drawn, and there is no random_state",
+    "RoleCover": "the search is drawn",
     "LatentDirichletAllocation": [
         ({"n_components": K, "components_init": counts()[:K] + 1, "max_iter": 5}, counts),
     ],

@@ -11,7 +11,7 @@ from benchmarks.sizes import FILE, FUNCTION, code_lines
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unmix"
-FAMILIES = {"linear", "cluster", "mixture", "nonneg", "topic"}
+FAMILIES = {"linear", "cluster", "mixture", "nonneg", "topic", "boolean"}
 MAY_IMPORT = {
     "kernels": {"kernels"},
     "maths": {"maths", "kernels"},
@@ -56,10 +56,25 @@ OTHERS_PRIVATE = {  # private names that modules use of others' objects, and why
 # Every `while` and every `for … break` outside the engine, and why it is no loop of a fit
 LOOPS = {
     "io/pack.py:_entries": "entry after entry of a file",
+    "boolean/_covering.py:reduced": "reductions of one set cover, until nothing changes: an inner solve",
     "cluster/_starts.py:spread_out.traverse": "draws: rows far enough from those already taken",
     "cluster/_starts.py:spread_out": "draws: a shorter distance until there are enough rows",
     "cluster/_swaps.py:Swaps._sampled": "the medoids of one small sample: a round of the fit solves them to the end",
     "cluster/kmeans.py:KMeans._refill": "over the empty clusters of one update",
+    "kernels/bicliques.py:new_before": "bits of a mask",
+    "kernels/bicliques.py:close": "bits of a mask",
+    "kernels/bicliques.py:listed": "biclique after biclique of a list that grows",
+    "kernels/bicliques.py:paths": "one chain of bicliques",
+    "kernels/bicliques.py:sizes": "bits of a mask",
+    "kernels/bicliques.py:covered": "bits of a mask",
+    "kernels/bicliques.py:count_cells": "bits of a mask",
+    "kernels/bicliques.py:needless": "bits of a mask",
+    "kernels/bits.py:product": "bits of a mask",
+    "kernels/bits.py:meet": "bits of a mask",
+    "kernels/covering.py:greedy": "the greedy start of a set cover",
+    "kernels/covering.py:search": "steps of local search within one round",
+    "kernels/covering.py:holds": "a binary search",
+    "kernels/covering.py:contained": "until one list is found that contains another, or so much work is done",
     "kernels/kmeans_limits.py:seek": "path compression in a minimum-cost flow",
     "kernels/kmeans_limits.py:leads_to": "a path in the same",
     "kernels/kmeans_limits.py:shortest": "ways in the same",
@@ -93,6 +108,7 @@ LOOPS = {
     "selection/likeness.py:structure": "draws until a comparison is decided: each is a fit of the engine",
 }
 SEVERAL_LOOPS = {
+    "kernels/covering.py:contained": 2,
     "kernels/kmeans_limits.py:assign": 2,
     "kernels/nmf_csr.py:_times": 2,
     "kernels/silhouette.py:add_distances": 3,

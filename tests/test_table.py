@@ -237,8 +237,10 @@ def test_every_model_takes_a_table_and_new_frames(name, frame, tmp_path):
         numbers += ["town", "age"] if unmix.models()[name].missing else []
     table, cls = Table(frame, columns=numbers), unmix.models()[name]
     size = "n_clusters" if "n_clusters" in cls().get_params() else "n_components"
-    size = {} if name in ("RobustPCA", "GaussianImputer") else {size: 1 if numbers == ["visits"] else 2}
-    model = cls(**size).set_params(**({"random_state": 0} if "random_state" in cls().get_params() else {})).fit(table)
+    size = {} if name in ("RobustPCA", "GaussianImputer", "RoleCover") else {size: 1 if numbers == ["visits"] else 2}
+    given = {"random_state": 0, "threshold": 0.5}  # from where on a cell is a 1, for models of yes and no
+    given = {k: v for k, v in given.items() if k in cls().get_params()}
+    model = cls(**size).set_params(**given).fit(table)
     assert model.recipe_.columns == [c for c in frame.columns if c in numbers]
     want = model.transform(table)
     shuffled = frame[frame.columns[::-1]]

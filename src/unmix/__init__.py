@@ -30,6 +30,11 @@ _MODELS = {
     "MixtureOfFactorAnalyzers": "unmix.mixture.factor_analyzers",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
+    "MultiAssignmentClustering": "unmix.boolean.multi_assignment",
+    "DiscreteBasis": "unmix.boolean.discrete_basis",
+    "RoleMiner": "unmix.boolean.role_miner",
+    "RoundedSVD": "unmix.boolean.rounded_svd",
+    "RoleCover": "unmix.boolean.role_cover",
 }
 _OTHERS = {
     "Model": "unmix.model",
@@ -57,6 +62,7 @@ __all__ = [
     "NMF",
     "PCA",
     "BayesianGaussianMixture",
+    "DiscreteBasis",
     "FactorAnalysis",
     "FastICA",
     "GaussianImputer",
@@ -70,9 +76,13 @@ __all__ = [
     "Mixture",
     "MixtureOfFactorAnalyzers",
     "Model",
+    "MultiAssignmentClustering",
     "OutlierDetector",
     "ProbabilisticPCA",
     "RobustPCA",
+    "RoleCover",
+    "RoleMiner",
+    "RoundedSVD",
     "Select",
     "Selection",
     "SoftKMeans",
@@ -97,6 +107,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from unmix import plot
+    from unmix.boolean.discrete_basis import DiscreteBasis
+    from unmix.boolean.multi_assignment import MultiAssignmentClustering
+    from unmix.boolean.role_cover import RoleCover
+    from unmix.boolean.role_miner import RoleMiner
+    from unmix.boolean.rounded_svd import RoundedSVD
     from unmix.cluster.kernel_kmeans import KernelKMeans
     from unmix.cluster.kmeans import KMeans
     from unmix.cluster.kmedoids import KMedoids
