@@ -1,4 +1,4 @@
-"""Exact role covers against brute force, networkx's bicliques by definition, planted roles and the shared data."""
+"""Exact role covers against brute force, planted roles and the shared data."""
 
 import gzip
 import itertools
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import unmix
 from unmix import RoleCover
 from unmix.boolean._covering import made, reduced
-from unmix.boolean._problem import bound, pose
+from unmix.boolean._problem import grown, pose, strangers
 from unmix.boolean._truth import Packed
 from unmix.kernels import bicliques, bits, covering
 from unmix.validate import match_roles
@@ -142,7 +142,19 @@ def test_dropped_pairs_are_covered_wherever_the_others_are(seed):
             together = np.any(some, axis=0)
             if together[kept].all():
                 assert together[small].all()
-    assert bound(problem) <= fewest(X)
+    assert len(strangers(problem)) <= fewest(X)
+
+
+def test_roles_grow_from_pairs_that_no_role_joins():
+    X, _ = union(150, 60, 10, seed=11, most=4)
+    problem = pose(Packed(bits.pack(X), None), None, 60, np.zeros((0, 60), bool), np.zeros((0, 2), np.int64))
+    alone = strangers(problem)
+    small = bits.unpack(problem.R, len(problem.C))
+    for s, t in itertools.combinations(alone, 2):
+        u, p, v, q = problem.user[s], problem.column[s], problem.user[t], problem.column[t]
+        assert not (small[u, q] and small[v, p])
+    users, permissions = grown(problem, alone)
+    assert len(users) == len(permissions) == len(alone) <= 10
 
 
 # ---------------------------------------------------------------- the model
@@ -170,7 +182,7 @@ def test_planted_roles_come_back():
 def test_generated_candidates_where_there_are_too_many_to_list():
     X, _ = union(120, 80, 20, seed=2, most=4)
     listed = RoleCover(random_state=0).fit(X)
-    model = RoleCover(max_candidates=50, time_limit=20, random_state=0).fit(X)
+    model = RoleCover(max_candidates=50, time_limit=3, random_state=0).fit(X)
     assert exact(model, X)
     assert len(model.roles_) <= 1.05 * len(listed.roles_)
     assert model.lower_bound_ <= listed.lower_bound_
@@ -314,7 +326,7 @@ def test_hostile_tables():
 
 
 def test_a_limit_of_time_leaves_a_cover():
-    X, _ = union(200, 100, 30, seed=9, most=5)
+    X = table(60, 60, 9, 0.5)
     with pytest.warns(UserWarning, match="is not proved"):
         model = RoleCover(max_candidates=10, time_limit=0.01, random_state=0).fit(X)
     assert exact(model, X)

@@ -57,6 +57,7 @@ OTHERS_PRIVATE = {  # private names that modules use of others' objects, and why
 LOOPS = {
     "io/pack.py:_entries": "entry after entry of a file",
     "boolean/_covering.py:reduced": "reductions of one set cover, until nothing changes: an inner solve",
+    "boolean/_problem.py:grown": "what follows from what is known of roles, until nothing does: one start",
     "cluster/_starts.py:spread_out.traverse": "draws: rows far enough from those already taken",
     "cluster/_starts.py:spread_out": "draws: a shorter distance until there are enough rows",
     "cluster/_swaps.py:Swaps._sampled": "the medoids of one small sample: a round of the fit solves them to the end",

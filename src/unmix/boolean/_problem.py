@@ -54,8 +54,8 @@ def pose(rows: Packed, w: np.ndarray | None, d: int, fixed: np.ndarray, apart: n
         F = bits.pack(fixed)
         needed = needed & ~bits.product(bits.pack(bits.within(F, may).T), F)
     may = may & np.bitwise_or.reduce(needed, axis=0, initial=np.uint64(0))
-    use = bits.popcount(needed) > 0
-    may, needed, counts = may[use], needed[use], counts[use]
+    some = np.flatnonzero(bits.popcount(needed))
+    may, needed, counts = may[some], needed[some], counts[some]
     one, which = unique(np.hstack([needed, may])) if len(needed) else (np.zeros(0, int), np.zeros(0, int))
     weight = np.bincount(which, counts, len(one))
     R, N, C, M, place, copies = _merged_columns(needed[one], may[one], d, apart)
@@ -106,24 +106,44 @@ def whole(problem: Problem, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return bits.meet(B, problem.C), B
 
 
-def bound(problem: Problem) -> int:
-    """So many pairs no two of which fit into one role: a lower bound of the number of roles.
+def strangers(problem: Problem) -> np.ndarray:
+    """Pairs no two of which fit into one role: as many roles are needed.
 
     Pairs (u, p) and (u', p') do not fit where u may not have p', or u' may not have p. Greedy: pairs that fit with the
     fewest others come first.
     """
     user, column = problem.user, problem.column
     if not len(user):
-        return 0
+        return np.zeros(0, np.int64)
     may = bits.unpack(problem.R, len(problem.C))
-    seen = np.bincount(user, minlength=len(may)).astype(float)
-    fits = (may.sum(axis=1)[user] * may.sum(axis=0)[column]).astype(float)
-    order = np.lexsort((seen[user], fits))
-    out: list[tuple[int, int]] = []
+    seen = np.bincount(user, minlength=len(may))
+    fits = may.sum(axis=1)[user] * may.sum(axis=0)[column]
+    out: list[int] = []
     alive = np.ones(len(user), bool)
-    for t in order:
+    for t in np.lexsort((seen[user], fits)):
         if alive[t]:
-            u, p = int(user[t]), int(column[t])
-            out.append((u, p))
-            alive &= ~(may[u, column] & may[user, p])
-    return len(out)
+            out.append(int(t))
+            alive &= ~(may[user[t], column] & may[user, column[t]])
+    return np.array(out)
+
+
+def grown(problem: Problem, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The roles of pairs that are strangers, if they are all there are: sets of users and of permissions.
+
+    Each pair then is in one of them. Where it fits with one alone, its user and its permission must be in that role,
+    which leaves fewer users and permissions that may be in it, and so on.
+    """
+    user, column = problem.user, problem.column
+    missing = ~bits.unpack(problem.R, len(problem.C))
+    A, B = np.zeros((len(seeds), len(problem.R)), bool), np.zeros((len(seeds), len(problem.C)), bool)
+    own = np.arange(len(seeds))
+    A[own, user[seeds]], B[own, column[seeds]] = True, True
+    while True:
+        users = B.astype(np.float32) @ missing.T == 0
+        permissions = A.astype(np.float32) @ missing == 0
+        fits = users[:, user] & permissions[:, column]
+        one = np.flatnonzero(fits.sum(axis=0) == 1)
+        role, known = fits[:, one].argmax(axis=0), int(A.sum() + B.sum())
+        A[role, user[one]], B[role, column[one]] = True, True
+        if int(A.sum() + B.sum()) == known:
+            return users, permissions

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.boolean._covering import Cover, cover_of, made, proved, reduced, relaxed
-from unmix.boolean._problem import Problem, bound, closed, pose, unique, whole
+from unmix.boolean._problem import Problem, closed, grown, pose, strangers, unique, whole
 from unmix.boolean._truth import packed
 from unmix.engine.block import Block
 from unmix.engine.config import get_config
@@ -29,6 +29,7 @@ SEARCHING = 10**9  # steps of one round of local search
 SEEDS = 4000  # pairs through which candidates are generated in a round
 OTHERS = 5  # users beside the first whose common permissions are a candidate
 KEPT = 40_000  # generated candidates that go on to the next round
+GROWING = 10**8  # pairs and roles beside each other, where roles are grown of pairs
 PATIENCE = 8  # rounds without a better cover that are the end
 PROGRAMME = 15_000  # candidates of a linear programme on generated ones
 
@@ -110,7 +111,8 @@ class Covering(Stage):
         problem = pose(rows, data.w, d, fixed, self.apart)
         counts = np.ones(len(rows.ones)) if data.w is None else data.w
         used = bits.within(bits.pack(fixed), rows.may[counts > 0]).any(axis=1) if len(fixed) else np.zeros(0, bool)
-        B, listed = self._candidates(problem)
+        alone = strangers(problem)
+        B, listed = self._candidates(problem, alone)
         A = bits.meet(B, problem.C)
         cost = self._costs(problem, A, B)
         cover = cover_of(problem, A, B, cost)
@@ -120,14 +122,14 @@ class Covering(Stage):
         if listed:
             cover, left, taken = reduced(cover)
         known = len(taken) + bool(cover.down.shape[1]) if listed and self.unit else 0
-        least = self._least(problem, float(max(known, bound(problem))), len(fixed))
+        least = self._least(problem, float(max(known, len(alone))), len(fixed))
         down = cover.down
         return Held(
             *(problem, fixed, B, listed, down.indptr, down.indices, cover.cost, left, taken, down.shape[1]),
             *(least, int((~used).sum()), until),
         )
 
-    def _candidates(self, problem: Problem) -> tuple[np.ndarray, bool]:
+    def _candidates(self, problem: Problem, alone: np.ndarray) -> tuple[np.ndarray, bool]:
         """All maximal bicliques, if there are not too many; else those of single users, permissions and pairs."""
         n, d = len(problem.R), len(problem.C)
         if not n:
@@ -141,6 +143,9 @@ class Covering(Stage):
         if every:
             return whole(problem, B)[1], True
         B = np.vstack([problem.R, closed(problem, problem.C)[1]])
+        if len(alone) * len(problem.user) <= GROWING:
+            users, permissions = grown(problem, alone)
+            B = np.vstack([B, closed(problem, bits.pack(users))[1], whole(problem, bits.pack(permissions))[1]])
         return whole(problem, B[unique(B)[0]])[1], False
 
     def _costs(self, problem: Problem, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -164,7 +169,12 @@ class Covering(Stage):
         """The greedy cover."""
         chosen = data.left[covering.greedy(*data.cover.arrays)] if data.rows else data.left[:0]
         roles = data.B[np.concatenate([data.taken, chosen]).astype(np.int64)].view(np.int64)
-        return Chosen(roles, roles[:0], np.ones(data.rows), data.least, 0, 0, not data.rows)
+        first = Chosen(roles, roles[:0], np.ones(data.rows), data.least, 0, 0, not data.rows)
+        return first._replace(done=first.done or self._proved(first, data))
+
+    def _proved(self, U: Chosen, data: Held) -> bool:
+        """Whether no cover has fewer roles."""
+        return self.unit and self.price(U, data) <= U.least + 1e-6
 
     def price(self, U: Chosen, data: Held) -> float:
         """What a cover costs, the fixed roles included."""
@@ -181,8 +191,7 @@ class Covering(Stage):
         better = self.price(new, data) < now - 1e-9
         new = new if better else new._replace(roles=U.roles)
         idle = 0 if better else U.idle + 1
-        least = self.price(new, data) - 1 + 1e-6 if self.unit else np.inf
-        over = time.monotonic() > data.until or idle >= PATIENCE or new.least > least
+        over = time.monotonic() > data.until or idle >= PATIENCE or self._proved(new, data)
         return new._replace(round=U.round + 1, idle=idle, done=bool(new.done or over)), now
 
     def _known(self, U: Chosen, data: Held, rng: np.random.Generator) -> Chosen:
@@ -194,8 +203,8 @@ class Covering(Stage):
         else:
             weight, done = U.weight, True
             best, part = proved(cover, first, data.until, self.unit)
-            roles = part + len(data.taken) if self.unit else 0.0
-            least = max(U.least, self._least(data.problem, roles, len(data.fixed))) if self.unit else U.least
+            needed = self._least(data.problem, part + len(data.taken), len(data.fixed))
+            least = max(U.least, needed) if self.unit else U.least
         roles = data.B[np.concatenate([data.taken, data.left[best]]).astype(np.int64)].view(np.int64)
         return U._replace(roles=roles, weight=weight, least=float(least), done=done)
 

@@ -60,7 +60,7 @@ class RoleCover(Reconstructs, Model):
         asked.
     threshold : float or None, default=None
         A cell is 1 where it exceeds this. None: X holds 0, 1 and NaN, and other numbers are refused.
-    time_limit : float, default=100.0
+    time_limit : float, default=60.0
         Seconds after which the search ends with the best cover it has; an integer programme that has begun ends, too. A
         fit that ended by it may be another one next time.
     max_candidates : int, default=200_000
@@ -132,7 +132,7 @@ class RoleCover(Reconstructs, Model):
         fixed: Any = None,
         apart: Any = None,
         threshold: float | None = None,
-        time_limit: float = 100.0,
+        time_limit: float = 60.0,
         max_candidates: int = 200_000,
         max_iter: int = 1000,
         random_state: Any = None,

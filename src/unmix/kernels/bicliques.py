@@ -179,7 +179,8 @@ def sizes(A, B, first, column):
                 u = a * 64 + lowest_bit(left)
                 left &= left - np.uint64(1)
                 for t in range(first[u], first[u + 1]):
-                    total += np.int64(has(B, k, column[t]))
+                    if has(B, k, column[t]):
+                        total += 1
         out[k + 1] = total
     return out
 
