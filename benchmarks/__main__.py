@@ -16,7 +16,8 @@ from benchmarks.processor import PROCESSORS, pretend
 
 MODULES = (
     "startup", "pca", "truncated_svd", "kernel_pca", "factor_analysis", "fast_ica", "gaussian_imputer", "kmeans",
-    "kmedoids", "silhouette", "gaussian_mixture", "factor_analyzers", "select", "nmf", "lda", "robust_pca", "small",
+    "kmedoids", "silhouette", "gaussian_mixture", "factor_analyzers", "select", "nmf", "lda", "robust_pca", "recommend",
+    "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

@@ -13,6 +13,7 @@ import unmix.linear
 import unmix.mixture
 import unmix.outlier
 import unmix.plot
+import unmix.recommend
 import unmix.testing
 import unmix.validate
 from unmix.engine.site import Documented
@@ -25,6 +26,7 @@ FAMILIES = {
     "unmix.mixture": "Mixtures",
     "unmix.nonneg": "Non-negative parts",
     "unmix.topic": "Topics",
+    "unmix.recommend": "Recommenders",
 }
 ORDER = [
     "fit",
@@ -76,6 +78,7 @@ ROOMS = {
     "outlier": (unmix.outlier, "Scores, p-values and false discoveries"),
     "linear": (unmix.linear, "Rank, range and null space"),
     "mixture": (unmix.mixture, "Families of columns for `Mixture`"),
+    "recommend": (unmix.recommend, "Baselines and evaluation of recommenders"),
     "plot": (unmix.plot, "Pictures"),
     "testing": (unmix.testing, "The laws, for models of one's own"),
 }

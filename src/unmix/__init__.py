@@ -30,6 +30,7 @@ _MODELS = {
     "MixtureOfFactorAnalyzers": "unmix.mixture.factor_analyzers",
     "NMF": "unmix.nonneg.nmf",
     "LatentDirichletAllocation": "unmix.topic.lda",
+    "PMF": "unmix.recommend.pmf",
 }
 _OTHERS = {
     "Model": "unmix.model",
@@ -56,6 +57,7 @@ _OTHERS = {
 __all__ = [
     "NMF",
     "PCA",
+    "PMF",
     "BayesianGaussianMixture",
     "FactorAnalysis",
     "FastICA",
@@ -122,6 +124,7 @@ if TYPE_CHECKING:
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
     from unmix.outlier.conformal import OutlierDetector
+    from unmix.recommend.pmf import PMF
     from unmix.reporting.report import report
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select
