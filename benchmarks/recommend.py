@@ -94,7 +94,9 @@ class Epochs(Case):
         users, items = train.uid_map, train.iid_map
 
         def read(m: Any) -> dict[str, Any]:
-            predicted = [m.score(users[a], items[b]) if a in users and b in items else 3.5 for a, b in zip(i, j, strict=True)]
+            predicted = [
+                m.score(users[a], items[b]) if a in users and b in items else 3.5 for a, b in zip(i, j, strict=True)
+            ]
             return {"predicted": predicted, "passes": 30}
 
         return lambda: model.fit(train), read
@@ -221,7 +223,10 @@ def five_folds() -> None:
         model, plain = PMF(rank, random_state=0).fit(train), PMF(0, random_state=0).fit(train)
         s, b = evaluate(model, test), evaluate(plain, test)
         found.append((s.rmse, s.mae, s.coverage, s.log_score, s.log_score_constant, b.rmse))
-        print(f"fold {f + 1}: rank {rank}, RMSE {s.rmse:.4f}, biases alone {b.rmse:.4f}, 90 %: {s.coverage:.1%}", flush=True)
+        print(
+            f"fold {f + 1}: rank {rank}, RMSE {s.rmse:.4f}, biases alone {b.rmse:.4f}, 90 %: {s.coverage:.1%}",
+            flush=True,
+        )
     mean = np.mean(found, axis=0)
     print(
         f"mean: RMSE {mean[0]:.4f}, MAE {mean[1]:.4f}, 90 %: {mean[2]:.1%}, log {mean[3]:.4f} (constant {mean[4]:.4f}), "
@@ -247,8 +252,10 @@ def folding() -> None:
     full = PMF(10, random_state=0).fit(pd.concat([old, ten]))
     folded = PMF(10, random_state=0).fit(old).fold_in(ten)
     a, b = evaluate(full, rest), evaluate(folded, rest)
-    print(f"new users, ten ratings: folded in {b.rmse:.4f}, in a full fit {a.rmse:.4f}, {b.rmse / a.rmse - 1:+.2%}; "
-          f"90 %: {b.coverage:.1%}")
+    print(
+        f"new users, ten ratings: folded in {b.rmse:.4f}, in a full fit {a.rmse:.4f}, {b.rmse / a.rmse - 1:+.2%}; "
+        f"90 %: {b.coverage:.1%}"
+    )
 
 
 def main() -> None:

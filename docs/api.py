@@ -51,6 +51,7 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "RobustPCA": ["sklearn.decomposition.PCA"],
     "KMedoids": ["sklearn.cluster.KMeans"],
     "Mixture": ["sklearn.mixture.GaussianMixture"],
+    "PMF": ["sklearn.impute.KNNImputer"],
     "Select": ["sklearn.model_selection.GridSearchCV"],
     "config": ["sklearn.config_context"],
     "get_config": ["sklearn.get_config"],

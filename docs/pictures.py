@@ -406,7 +406,11 @@ def sure(ns):
     half = np.array([1.645 * deviation[place == i].mean() for i in range(8) if (place == i).any()])
     for sign in (-1, 1):
         left.plot(at, sign * half, color=COLOURS[0])
-    left.set(xlabel="ratings of the user in the training part", ylabel="rating less prediction", title="errors, and 90 % intervals")
+    left.set(
+        xlabel="ratings of the user in the training part",
+        ylabel="rating less prediction",
+        title="errors, and 90 % intervals",
+    )
     busy = test["user"].value_counts().index[0]
     own = (test["user"] == busy).to_numpy()
     order = np.argsort(mean[own])

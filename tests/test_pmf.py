@@ -413,7 +413,10 @@ def test_questions_that_cannot_be_answered(fitted):
 
 
 def test_sums_beyond_the_budget_are_refused_before_the_fit():
-    with unmix.config(memory_budget=1_000_000), pytest.raises(ValueError, match=r"needs sums of .* take fewer components"):
+    with (
+        unmix.config(memory_budget=1_000_000),
+        pytest.raises(ValueError, match=r"needs sums of .* take fewer components"),
+    ):
         PMF(50).fit(sp.random_array((50, 400), density=0.1, rng=0, format="csr"))
 
 

@@ -101,7 +101,9 @@ def saved(path: str) -> PMF:
     """A recommender that was kept in a file."""
     model = unmix.load(path)
     if not isinstance(model, PMF):
-        raise TableError(f"{path!r} holds a {type(model).__name__}, which recommends nothing: give one of unmix recommend")
+        raise TableError(
+            f"{path!r} holds a {type(model).__name__}, which recommends nothing: give one of unmix recommend"
+        )
     return model
 
 

@@ -253,7 +253,9 @@ class Asking(Recommends):
         items, what = joined(self.item_ids_, d, names[1], source.d)
         old = x.tocoo()
         shape = (x.shape[0] if users is None else len(users)), (d if items is None else len(items))
-        cell = np.concatenate([old.coords[0] * shape[1] + old.coords[1], who[more.coords[0]] * shape[1] + what[more.coords[1]]])
+        cell = np.concatenate(
+            [old.coords[0] * shape[1] + old.coords[1], who[more.coords[0]] * shape[1] + what[more.coords[1]]]
+        )
         value = np.concatenate([old.data, more.data.astype(old.data.dtype)])
         _, last = np.unique(cell[::-1], return_index=True)
         last = len(cell) - 1 - last
@@ -325,7 +327,9 @@ class Asking(Recommends):
         U = self.laws()
         if self.why_not():
             mean = self.encode(self.parts, Block(x, absent=True))
-            return np.einsum("mk,mk->m", mean[user], np.vstack([U.items, 0 * U.items[:1]])[item]), np.full(len(item), np.nan)
+            return np.einsum("mk,mk->m", mean[user], np.vstack([U.items, 0 * U.items[:1]])[item]), np.full(
+                len(item), np.nan
+            )
         found, biased, unit = self.found(self.parts, entries(Block(x, absent=True))), bool(self.biases), float(U.unit)
         U = _variational.with_new_item(U)
         mean, variance = np.empty(len(item)), np.empty(len(item))
@@ -368,4 +372,3 @@ def joined(known: Any, n: int, more: Any, m: int) -> tuple[Any, np.ndarray]:
     new = at == len(known)
     at = np.where(new, len(known) + np.cumsum(new) - 1, at)
     return np.concatenate([known, more[new]]), at
-

@@ -51,7 +51,9 @@ def entries(b: Block) -> Entries:
     if not sp.issparse(x):
         seen = np.ones(x.shape, bool) if b.observed is None else b.observed
         ends = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-        return Entries(x[seen].astype(np.float64), np.nonzero(seen)[1].astype(np.int32), ends.astype(np.int32), x.shape[1])
+        return Entries(
+            x[seen].astype(np.float64), np.nonzero(seen)[1].astype(np.int32), ends.astype(np.int32), x.shape[1]
+        )
     return Entries(x.data.astype(np.float64), x.indices, x.indptr, x.shape[1])
 
 

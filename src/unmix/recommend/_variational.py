@@ -65,10 +65,14 @@ def posterior(U: Parts, rows: Entries, biases: bool) -> Found:
 def law(mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Precision P of a Gaussian, P times its mean, and log|P| − meanᵀ P mean."""
     mean, covariance = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
-    root = np.linalg.inv(np.linalg.cholesky(covariance))
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:  # in the precision of the rows it may lose its least variance
+        values, axes = np.linalg.eigh(covariance)
+        root = axes.T / np.sqrt(np.maximum(values, 1e-7 * values[-1]))[:, None]
     precision = root.T @ root
     shift = precision @ mean
-    return precision, shift, float(2 * np.log(np.diag(root)).sum() - mean @ shift)
+    return precision, shift, float(np.linalg.slogdet(precision)[1] - mean @ shift)
 
 
 def local(U: Parts, b: Block, biases: bool) -> Local:
@@ -100,19 +104,23 @@ def sums(U: Parts, rows: Entries, found: Found, w: np.ndarray, biases: bool) -> 
 def update(U: Parts, s: Stats) -> Parts:
     """q(y) of every item, then the laws and σ². Pure."""
     p, tau = len(U.user_mean), 1.0 / float(U.noise)
-    mean, covariance, left = solved(U, s, tau)
-    left = np.maximum(s.e + left, 0.0)
+    mean, covariance, told = solved(U, s, tau)
+    left = np.maximum(s.e + told[:, 2], 0.0)
     noise = max(float(left.sum()) / max(float(s.count.sum()), 1e-300), NOISE_FLOOR)
     item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.count)
     total = outer(mean).sum(axis=0) + covariance.sum(axis=0)
     item_law = fitted(float(len(mean)), mean.sum(axis=0), total, p)
     user_law = fitted(s.n, s.m, s.M, p)
-    cost = items_cost(mean, covariance, item_law) + law_cost(item_law[1]) + law_cost(user_law[1])
+    cost = (
+        items_cost(mean, covariance, item_law, -2 * float(told[:, 0].sum()))
+        + law_cost(item_law[1])
+        + law_cost(user_law[1])
+    )
     return Parts(mean, covariance, *user_law, *item_law, noise, item_noise, U.mean, U.unit, cost)
 
 
 def solved(U: Parts, s: Stats, tau: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and covariance of each item, and Σ E[(r − …)²] − Σ E[t²] of its ratings."""
+    """Mean and covariance of each item; ½ log|T⁻¹|, a quadratic form, and Σ E[(r − …)²] − Σ E[t²] of its ratings."""
     from unmix.kernels.ratings import posterior_items
 
     d, p = s.g.shape
@@ -127,7 +135,7 @@ def solved(U: Parts, s: Stats, tau: float) -> tuple[np.ndarray, np.ndarray, np.n
         each(piece)
     else:
         posterior_items(s.A, s.g, tau, precision, shift, mean, covariance, told)
-    return mean, covariance, told[:, 2]
+    return mean, covariance, told
 
 
 def fitted(n: float, m: np.ndarray, M: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -148,17 +156,18 @@ def law_cost(covariance: np.ndarray) -> float:
     return float(0.5 * PRIOR_WEIGHT * (PRIOR_VARIANCE * np.trace(precision) + np.linalg.slogdet(covariance)[1]))
 
 
-def items_cost(mean: np.ndarray, covariance: np.ndarray, of: tuple[np.ndarray, np.ndarray]) -> float:
-    """Σ KL(q(y) ‖ N(g, G)) over the items."""
+def items_cost(mean: np.ndarray, covariance: np.ndarray, of: tuple[np.ndarray, np.ndarray], logs: float) -> float:
+    """Σ KL(q(y) ‖ N(g, G)) over the items; `logs` is Σ log|T|."""
     d, p = mean.shape
     precision = np.linalg.inv(of[1])
     apart = mean - of[0]
     quadratic = float((apart @ precision * apart).sum() + covariance.sum(axis=0) @ (packed(precision) * pairs(p)[2]))
-    logs = sum(np.linalg.slogdet(squares(covariance[i : i + 1024], p))[1].sum() for i in range(0, d, 1024))
     return 0.5 * float(quadratic - d * p + d * np.linalg.slogdet(of[1])[1] - logs)
 
 
-def predicted(U: Parts, found: Found, user: np.ndarray, item: np.ndarray, biases: bool) -> tuple[np.ndarray, np.ndarray]:
+def predicted(
+    U: Parts, found: Found, user: np.ndarray, item: np.ndarray, biases: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of ratings of users (places in `found`) for items, in units of the ratings' deviation. Pure."""
     items, users = side_of(U.items[item], U.doubt[item], biases), side_of(found.mean, found.covariance, biases)
     mean = float(U.mean) + users.offset[user] + items.offset + factors(found.mean, items.design, user, biases)
@@ -205,8 +214,8 @@ def draws(U: Parts, found: Found, biases: bool, rng: np.random.Generator) -> np.
 def with_items(U: Parts, known: Entries, new: Entries, biases: bool) -> Parts:
     """The same with more items, by the ratings of users whose ratings of the items that are there are known. Pure."""
     s = sums(U, new, posterior(U, known, biases), np.ones(len(new.ends) - 1), biases)
-    mean, covariance, left = solved(U, s, 1.0 / float(U.noise))
-    noise = (NOISE_WEIGHT + np.maximum(s.e + left, 0.0) / float(U.noise)) / (NOISE_WEIGHT + s.count)
+    mean, covariance, told = solved(U, s, 1.0 / float(U.noise))
+    noise = (NOISE_WEIGHT + np.maximum(s.e + told[:, 2], 0.0) / float(U.noise)) / (NOISE_WEIGHT + s.count)
     return U._replace(
         items=np.vstack([U.items, mean]),
         doubt=np.vstack([U.doubt, covariance]),

@@ -96,7 +96,9 @@ def scores(rating: np.ndarray, mean: np.ndarray, deviation: np.ndarray | None = 
     if deviation is None:
         return Scores(rmse, float(np.abs(error).mean()), np.nan, np.nan, constant, len(error))
     held = float((np.abs(error) <= norm.ppf(0.5 + level / 2) * deviation).mean())
-    return Scores(rmse, float(np.abs(error).mean()), held, float(norm.logpdf(error, scale=deviation).mean()), constant, len(error))
+    return Scores(
+        rmse, float(np.abs(error).mean()), held, float(norm.logpdf(error, scale=deviation).mean()), constant, len(error)
+    )
 
 
 def ranking(model: Any, test: Any, *, n: int = 10, liked: float | None = None) -> Ranking:

@@ -226,7 +226,9 @@ class PMF(Asking, Imputes, Components, Model):
                 "cell does: take posterior='map'"
             )
         if self._size == 0:
-            raise ValueError(f"n_components=0 and biases={self.biases!r} leave nothing to estimate: take n_components=1")
+            raise ValueError(
+                f"n_components=0 and biases={self.biases!r} leave nothing to estimate: take n_components=1"
+            )
         p = self._size
         sums, budget = 8 * shape.d * (p * (p + 1) // 2 + p + 2), get_config().budget
         if 3 * sums > budget:
@@ -276,7 +278,9 @@ class PMF(Asking, Imputes, Components, Model):
             return U._replace(cost=float(self.regularization) * float((items**2).sum()))
         a, b, _ = pairs(p)
         doubt = np.tile(np.where(a == b, FIRST_DOUBT, 0.0), (d, 1))
-        cost = _variational.items_cost(items, doubt, law) + 2 * _variational.law_cost(law[1])
+        cost = _variational.items_cost(
+            items, doubt, law, d * p * float(np.log(FIRST_DOUBT))
+        ) + 2 * _variational.law_cost(law[1])
         return U._replace(doubt=doubt, cost=cost)
 
     def local(self, U: Parts, b: Block) -> Local:
@@ -342,7 +346,7 @@ class PMF(Asking, Imputes, Components, Model):
         return _ridge.with_items(U, known, new, self._biased, float(self.regularization), self._alpha)
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
-        """Factors and bias of each user, in the units of the ratings."""
+        """Factors of each user, and the bias as the last."""
         if self._averages:
             mean = self.found(U, entries(b)).mean
         else:

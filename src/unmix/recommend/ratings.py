@@ -130,7 +130,9 @@ def one_place(wanted: Any, known: np.ndarray | None, n: int, what: str) -> int:
     at = int(places([wanted], known, n)[0]) if np.ndim(wanted) == 0 else n
     if at == n:
         first = 0 if known is None else known[0]
-        rest = "fold_in(ratings) makes new ones known" + (", and so does {item: rating, …} in place of a user" * (what == "user"))
+        rest = "fold_in(ratings) makes new ones known" + (
+            ", and so does {item: rating, …} in place of a user" * (what == "user")
+        )
         raise ValueError(f"{what} {wanted!r} is not among the {n} {what}s of the fit (the first is {first!r}): {rest}")
     return at
 
@@ -154,4 +156,6 @@ def matrix_of(source: Any) -> Any:
     if sp.issparse(x):
         return x
     seen = ~np.isnan(x)
-    return sp.csr_array((x[seen], np.nonzero(seen)[1], np.concatenate([[0], np.cumsum(seen.sum(axis=1))])), shape=x.shape)
+    return sp.csr_array(
+        (x[seen], np.nonzero(seen)[1], np.concatenate([[0], np.cumsum(seen.sum(axis=1))])), shape=x.shape
+    )

@@ -11,9 +11,13 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, Ask, asking, out
 @asking(
     click.argument("file", type=click.Path(allow_dash=True)),
     click.option("--user", "users", multiple=True, metavar="ID", help="A user; may be repeated.  [default: see --out]"),
-    click.option("--n", "n", type=click.IntRange(1), default=10, show_default=True, help="How many items for each user."),
+    click.option(
+        "--n", "n", type=click.IntRange(1), default=10, show_default=True, help="How many items for each user."
+    ),
     click.option("--components", type=click.IntRange(0), default=20, show_default=True, help="Factors of a user."),
-    click.option("--caution", type=float, default=0.0, show_default=True, help="Rank by rating less so many deviations."),
+    click.option(
+        "--caution", type=float, default=0.0, show_default=True, help="Rank by rating less so many deviations."
+    ),
     click.option("--seen/--unseen", default=False, help="Whether items that a user has rated may be in the list."),
     click.option(
         "--names",
@@ -21,7 +25,11 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, Ask, asking, out
         help="The columns that hold them.  [default: by their names, or the first three]",
     ),
     click.option("--header/--no-header", default=None, help="Whether the first line of the file names the columns."),
-    click.option("--check/--no-check", default=True, help="Whether to hide a tenth of the ratings first, to say how far off it is."),
+    click.option(
+        "--check/--no-check",
+        default=True,
+        help="Whether to hide a tenth of the ratings first, to say how far off it is.",
+    ),
     *RUN,
     out("the recommendations of the users asked for, or of all users"),
     SAVE,
@@ -29,7 +37,14 @@ from unmix.cli.options import FORCE, RUN, SAVE, SAY, Ask, asking, out
     *SAY,
 )
 def command(
-    ask: Ask, users: tuple[str, ...], n: int, components: int, caution: float, seen: bool, names: str | None, check: bool
+    ask: Ask,
+    users: tuple[str, ...],
+    n: int,
+    components: int,
+    caution: float,
+    seen: bool,
+    names: str | None,
+    check: bool,
 ) -> None:
     """Recommend items to users, by a table of ratings with a line for each: user, item, rating.
 
