@@ -50,7 +50,7 @@ class Epochs(Case):
 
     def score(self, data: Any, result: dict[str, Any]) -> float:
         """RMSE of held-out ratings."""
-        _, i, j, r, _ = data
+        r = data[3]
         return float(np.sqrt(np.mean((np.asarray(result["predicted"], np.float64) - r) ** 2)))
 
     @contestant("unmix", note="PMF, posterior='map'")
@@ -229,8 +229,8 @@ def five_folds() -> None:
         )
     mean = np.mean(found, axis=0)
     print(
-        f"mean: RMSE {mean[0]:.4f}, MAE {mean[1]:.4f}, 90 %: {mean[2]:.1%}, log {mean[3]:.4f} (constant {mean[4]:.4f}), "
-        f"biases alone {mean[5]:.4f}"
+        f"mean: RMSE {mean[0]:.4f}, MAE {mean[1]:.4f}, 90 %: {mean[2]:.1%}, log {mean[3]:.4f} (constant "
+        f"{mean[4]:.4f}), biases alone {mean[5]:.4f}"
     )
 
 

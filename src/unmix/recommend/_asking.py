@@ -48,7 +48,7 @@ class Reason(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A prediction in its terms: `rating` is `baseline`, which a new user would get, and the sum of what `reasons` add."""
+    """A prediction in its terms: what a new user would get, `baseline`, and the sum of what `reasons` add."""
 
     rating: float
     baseline: float

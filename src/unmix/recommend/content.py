@@ -60,12 +60,12 @@ class ContentRidge(Baseline):
         n, d = self.ratings_.shape
         F = self._of_items(d)
         spread = F.std(axis=0)
-        self._features = (F - F.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        self.scaled_ = (F - F.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         e = residuals(self.ratings_, self.mean_, self.user_biases_, self.item_biases_)
         self.coef_ = np.zeros((n, F.shape[1]))
         for i in range(n):
             part = slice(e.indptr[i], e.indptr[i + 1])
-            f = self._features[e.indices[part]]
+            f = self.scaled_[e.indices[part]]
             A = f.T @ f + max(self.penalty, 1e-10) * np.eye(F.shape[1])
             self.coef_[i] = np.linalg.solve(A, f.T @ e.data[part])
 
@@ -89,4 +89,4 @@ class ContentRidge(Baseline):
 
     def _expected(self, user: np.ndarray, item: np.ndarray) -> np.ndarray:
         base = self.mean_ + self.user_biases_[user] + self.item_biases_[item]
-        return np.asarray(base + np.einsum("mf,mf->m", self.coef_[user], self._features[item]))
+        return np.asarray(base + np.einsum("mf,mf->m", self.coef_[user], self.scaled_[item]))

@@ -169,7 +169,8 @@ def split(
     --------
     >>> import pandas as pd
     >>> from unmix.recommend import split
-    >>> ratings = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [5, 4, 3, 2], "time": [1, 2, 3, 4]})
+    >>> ratings = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [5, 4, 3, 2]})
+    >>> ratings["time"] = [1, 2, 3, 4]
     >>> train, test = split(ratings, "time", test=0.5)
     >>> test.time.tolist()
     [3, 4]

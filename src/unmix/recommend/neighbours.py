@@ -44,7 +44,7 @@ class Neighbours(Baseline):
     --------
     >>> import pandas as pd
     >>> from unmix.recommend import Neighbours
-    >>> ratings = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": list("abaab")[:2] + list("ab") + ["b"], "rating": [5, 1, 4, 2, 2]})
+    >>> ratings = pd.DataFrame({"user": [1, 1, 2, 2, 3], "item": list("ababb"), "rating": [5, 1, 4, 2, 2]})
     >>> Neighbours().fit(ratings).predict([3], ["a"]).shape
     (1,)
     """
@@ -81,12 +81,12 @@ class Neighbours(Baseline):
         self.similarities_ = (rows @ rows.T).toarray() / np.sqrt(np.maximum(both * both.T, 1e-300))
         self.similarities_ *= common / np.maximum(common + self.shrinkage, 1e-300)
         np.fill_diagonal(self.similarities_, 0.0)
-        self._residuals = e if self.by == "item" else sp.csr_array(e.T)  # rows: what a prediction is made of
+        self.residuals_ = e if self.by == "item" else sp.csr_array(e.T)  # rows: what a prediction is made of
 
     def _expected(self, user: np.ndarray, item: np.ndarray) -> np.ndarray:
         base = self.mean_ + self.user_biases_[user] + self.item_biases_[item]
         one, other = (user, item) if self.by == "item" else (item, user)
-        e, out = self._residuals, np.zeros(len(base))
+        e, out = self.residuals_, np.zeros(len(base))
         for t, (i, j) in enumerate(zip(one, other, strict=True)):
             part = slice(e.indptr[i], e.indptr[i + 1])
             s, values = self.similarities_[j, e.indices[part]], e.data[part]
@@ -94,5 +94,5 @@ class Neighbours(Baseline):
                 near = np.argpartition(-s, self.n_neighbors - 1)[: self.n_neighbors]
                 s, values = s[near], values[near]
             s = np.maximum(s, 0.0)
-            out[t] = s @ values / (s.sum() + self.damping)
+            out[t] = s @ values / max(s.sum() + self.damping, 1e-300)
         return np.asarray(base + out)

@@ -1,4 +1,4 @@
-"""Probabilistic matrix factorisation of ratings:  r_ij = μ + b_i + c_j + z_iᵀ v_j + ε,  ε ~ N(0, σ²), observed cells only.
+"""Probabilistic matrix factorisation:  r_ij = μ + b_i + c_j + z_iᵀ v_j + ε,  ε ~ N(0, σ²), of observed cells.
 
 Rows are users, and what nobody rated was not observed. With x = (z, b) and a_j = (v_j, 1) of the items, and alike
 y = (v, c) and a_i = (z_i, 1) of the users:
@@ -6,7 +6,7 @@ y = (v, c) and a_i = (z_i, 1) of the users:
 posterior="variational": x_i ~ N(h, H), y_j ~ N(g, G) with laws estimated; the posterior by independent Gaussians q
 
 local    q(x_i) = N(m_i, S_i)    S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ]    S_i⁻¹ m_i = H⁻¹h + σ⁻² Σ_j E[a_j (r_ij − μ − c_j)]
-stats    A_j = Σ_i E[a_i a_iᵀ]    g_j = Σ_i E[a_i (r_ij − μ − b_i)]    e_j = Σ_i E[(r_ij − μ − b_i)²]    Σ m    Σ E[x xᵀ]
+stats    A_j = Σ_i E[a_i a_iᵀ]    g_j = Σ_i E[a_i (r_ij − μ − b_i)]    e_j = Σ_i E[(r_ij − μ − b_i)²]   Σ m   Σ E[x xᵀ]
 update   q(y_j) = N(n_j, T_j)    T_j⁻¹ = G⁻¹ + σ⁻² A_j    T_j⁻¹ n_j = G⁻¹g + σ⁻² g_j;   then h, H, g, G and σ²
 
 posterior="map": the most likely z, v, b, c for a given λ: alternating least squares, S = T = 0
@@ -36,7 +36,7 @@ from unmix.engine.block import Block, Local
 from unmix.engine.config import get_config
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
-from unmix.engine.stage import Sizes
+from unmix.engine.stage import Online, Sizes
 from unmix.engine.trace import Fit
 from unmix.maths.arrays import Array
 from unmix.model import Model
@@ -80,6 +80,8 @@ class PMF(Asking, Imputes, Components, Model):
         The fit has converged when a pass improves the objective by no more than tol times the first one.
     n_init : int, default=1
         Number of starts; all share each pass, and the best is kept.
+    total_samples : float, optional
+        For `partial_fit`: how many users there are in all; by default those seen so far.
     random_state : int, RandomState or None, default=None
         Seed of the first factors.
     verbose : int, default=0
@@ -160,6 +162,7 @@ class PMF(Asking, Imputes, Components, Model):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "total_samples": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -177,6 +180,7 @@ class PMF(Asking, Imputes, Components, Model):
         max_iter: int = 100,
         tol: float = 1e-5,
         n_init: int = 1,
+        total_samples: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -190,6 +194,7 @@ class PMF(Asking, Imputes, Components, Model):
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
+        self.total_samples = total_samples
         self.random_state = random_state
         self.verbose = verbose
 
@@ -249,6 +254,10 @@ class PMF(Asking, Imputes, Components, Model):
     def goal(self, U: Parts, first: float) -> float:
         """A share of the first objective."""
         return float(self.tol * abs(first))
+
+    def online(self) -> Online:
+        """`total_samples` is how many users the statistics stand for."""
+        return Online(total=self.total_samples)
 
     def rows_of(self, X: Any, reset: bool) -> Any:
         """A frame of ratings as rows; what users and items are called is kept."""
@@ -322,8 +331,9 @@ class PMF(Asking, Imputes, Components, Model):
         self.mean_, self.item_biases_ = float(U.mean) * unit, offset * unit
         self.noise_variance_ = float(U.noise) * unit**2
         self.n_components_ = int(self.n_components)
-        for name in ("user_ids_", "item_ids_"):
-            self.__dict__.setdefault(name, None)
+        self.__dict__.setdefault("user_ids_", None)
+        if vars(self).get("item_ids_") is None:
+            self.__dict__["item_ids_"] = vars(self).get("feature_names_in_")
 
     def found(self, U: Parts, rows: Entries) -> _variational.Found:
         """What is known of users by their ratings."""
@@ -395,7 +405,7 @@ class PMF(Asking, Imputes, Components, Model):
             assert left < 0.15, f"{left:.0%} of the planted tastes are not found"
             np.testing.assert_allclose(np.sqrt(model.noise_variance_), 0.4, rtol=0.15)
 
-        return cls(2, random_state=0), X, check
+        return cls(2, total_samples=240, random_state=0), X, check
 
 
 def scale_of(rows: Entries, w: np.ndarray, centred: bool) -> tuple[float, float, float]:

@@ -89,6 +89,8 @@ def ids(values: Any, what: str) -> np.ndarray:
     values = np.asarray(values)
     if values.dtype.kind in "iu":
         return values.astype(np.int64)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(f"the {what} of line {int(np.argmax(np.isnan(values)))} (counted from 0) is missing: drop it")
     if values.dtype.kind == "f" and (values == np.floor(values)).all():
         return values.astype(np.int64)
     if values.dtype.kind == "O":
@@ -107,10 +109,10 @@ def ids_of(names: Any) -> np.ndarray | None:
 
 
 def learnt_ids(source: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What the rows and the columns of a source are called; None where they have numbers alone."""
+    """What triples call the rows and the columns; None, None for what is no triples."""
     if isinstance(source, Triples):
         return ids_of(source.rows), ids_of(source.columns)
-    return None, ids_of(source.names)
+    return None, None
 
 
 def places(wanted: Any, known: np.ndarray | None, n: int) -> np.ndarray:
