@@ -139,8 +139,8 @@ def written(model: PMF, users: tuple[str, ...], how: dict[str, Any], say: Sessio
         for user, found in model.recommend_many(places_of(model, users) or None, **how)
         for rank, r in enumerate(found)
     ]
-    columns = list(zip(*lines, strict=True)) or [[]] * 5
-    found = pa.table(dict(zip(("user", "rank", "item", "rating", "std"), map(list, columns), strict=True)))
+    names = "user", "rank", "item", "rating", "std"
+    found = pa.table({name: [line[i] for line in lines] for i, name in enumerate(names)})
     if say.piped:
         write_tables(sys.stdout.buffer, [found])
     else:

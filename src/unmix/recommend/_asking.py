@@ -18,7 +18,7 @@ from unmix.model.capabilities import Recommends
 from unmix.model.results import AllOrNothing
 from unmix.recommend import _variational
 from unmix.recommend._parts import Parts
-from unmix.recommend._sides import entries, pairs, squares
+from unmix.recommend._sides import entries, pairs, side_of, squares
 from unmix.recommend.ratings import Ratings, as_ratings, learnt_ids, matrix_of, one_place, places, row_of
 
 PAIRS = 1 << 22  # numbers of pairs of users and items that are held at a time
@@ -210,7 +210,7 @@ class Asking(Recommends):
         x = self._known_user(user)
         U, rows, unit = self.laws(), entries(Block(x, absent=True)), float(self.parts.unit)
         found, biased = self.found(self.parts, rows), bool(self.biases)
-        side = _variational.side_of(U.items, U.doubt, biased)
+        side = side_of(U.items, U.doubt, biased)
         C = squares(found.covariance[0], found.mean.shape[1])
         pull = C @ side.design[at]
         shift = _variational.law(U.user_mean, U.user_covariance)[1]
@@ -297,8 +297,8 @@ class Asking(Recommends):
         check_is_fitted(self)
         if self.ratings_ is None:
             raise ValueError(
-                "the ratings of the fit were not kept (keep_ratings=False, rows that were not in memory, partial_fit, or "
-                "a fit that was stopped): give the ratings of the user, {item: rating}, or rows"
+                "the ratings of the fit were not kept (keep_ratings=False, rows that were not in memory, partial_fit, "
+                "or a fit that was stopped): give the ratings of the user, {item: rating}, or rows"
             )
         return self.ratings_.matrix(self.n_features_in_)
 

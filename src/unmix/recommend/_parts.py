@@ -37,4 +37,4 @@ class Stats(NamedTuple):
     A: Annotated[np.ndarray, Array("d q")]  # Σ w E[a aᵀ] of the users of an item
     g: Annotated[np.ndarray, Array("d p")]  # Σ w E[a t]
     e: Annotated[np.ndarray, Array("d")]  # Σ w E[t²]
-    count: Annotated[np.ndarray, Array("d")]  # Σ w
+    N: Annotated[np.ndarray, Array("d")]  # Σ w

@@ -1,7 +1,7 @@
 """Point estimates by alternating least squares: the most likely users and items (MAP), of ratings or of clicks.
 
     ratings   Σ (r − μ − b − c − zᵀv)² + λ Σ (‖z‖² + b²) + λ Σ (‖v‖² + c²)          over the observed entries
-    clicks    Σ c (1 − zᵀv)² over the observed + Σ (zᵀv)² over all others + λ …,   c = 1 + α r   [Hu, Koren, Volinsky 2008]
+    clicks    Σ c (1 − zᵀv)² over the observed + Σ (zᵀv)² over all others + λ …,   c = 1 + α r     [Hu et al. 2008]
 
 Of clicks all users share Σ_j v vᵀ over all items, so that only what was observed is visited.
 """
@@ -60,7 +60,7 @@ def sums(U: Parts, rows: Entries, mean: np.ndarray, w: np.ndarray, biases: bool,
     A, g, e = np.zeros((d, len(pairs(p)[0]))), np.zeros((d, p)), np.zeros(d)
     seen = columns.values / float(U.unit), columns.columns, columns.ends, float(U.mean) + offset, alpha, w
     ridge_columns(*seen, in_lanes(design), A, g, e)
-    count = np.bincount(rows.columns, np.repeat(w, rows.count), d)
+    count = np.bincount(rows.columns, np.repeat(w, rows.lengths), d)
     return Stats(float(w.sum()), weighted_sum(w, mean), weighted_sum(w, outer(mean)), A, g, e, count)
 
 
@@ -89,8 +89,8 @@ def update(U: Parts, s: Stats, ridge: float, alpha: float) -> Parts:
     if alpha:
         return U._replace(items=mean, cost=cost)
     left = np.maximum(s.e - (s.g * mean).sum(axis=1) - ridge * (mean**2).sum(axis=1), 0.0)
-    noise = max(float(left.sum()) / max(float(s.count.sum()), 1e-300), NOISE_FLOOR)
-    item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.count)
+    noise = max(float(left.sum()) / max(float(s.N.sum()), 1e-300), NOISE_FLOOR)
+    item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.N)
     return U._replace(items=mean, cost=cost, noise=noise, item_noise=item_noise)
 
 

@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     d: int
 
     @property
-    def count(self) -> np.ndarray:
+    def lengths(self) -> np.ndarray:
         """How many entries each row has."""
         return np.diff(self.ends)
 

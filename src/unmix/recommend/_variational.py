@@ -2,7 +2,7 @@
 
 With x = (z, b) of a user, y = (v, c) of an item, and the laws x ~ N(h, H), y ~ N(g, G), r ~ N(μ + b + c + zᵀv, σ²),
 
-    q(x_i) = N(m_i, S_i),   S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ],   S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)],   a = (v, 1)
+    q(x_i) = N(m_i, S_i),  S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ],  S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)],  a = (v, 1)
 
 and q(y_j) alike. The laws and σ² are where the bound on the evidence is largest: h and H are the mean and the
 covariance of the users, σ² the mean of E[(r − …)²]. A few users' worth of a unit covariance keeps H and G from
@@ -58,7 +58,7 @@ def posterior(U: Parts, rows: Entries, biases: bool) -> Found:
     seen = rows.values / float(U.unit), rows.columns, rows.ends, float(U.mean) + side.offset
     how = side.spread, np.ones(len(U.items)), side.design, side.cross, side.second, tau, precision, shift
     posterior_rows(*seen, *how, mean, covariance, told)
-    noise = (NOISE_WEIGHT + tau * told[:, 3]) / (NOISE_WEIGHT + rows.count)
+    noise = (NOISE_WEIGHT + tau * told[:, 3]) / (NOISE_WEIGHT + rows.lengths)
     return Found(mean, covariance, noise, told)
 
 
@@ -82,7 +82,7 @@ def local(U: Parts, b: Block, biases: bool) -> Local:
     w = weights_of(b, len(found.mean))
     size, half, quadratic, _ = found.told.T
     tau = 1.0 / float(U.noise)
-    loss = rows.count * (LOG_2PI - np.log(tau)) + tau * size - quadratic + 2 * half
+    loss = rows.lengths * (LOG_2PI - np.log(tau)) + tau * size - quadratic + 2 * half
     loss = 0.5 * (loss - law(U.user_mean, U.user_covariance)[2])
     return Local(None, sums(U, rows, found, w, biases), float(w @ loss))
 
@@ -96,7 +96,7 @@ def sums(U: Parts, rows: Entries, found: Found, w: np.ndarray, biases: bool) -> 
     A, g, e = np.zeros((d, len(pairs(p)[0]))), np.zeros((d, p)), np.zeros(d)
     seen = columns.values / float(U.unit), columns.columns, columns.ends, float(U.mean) + side.offset
     posterior_columns(*seen, side.spread, w, side.design, side.cross, side.second, A, g, e)
-    count = np.bincount(rows.columns, np.repeat(w, rows.count), d)
+    count = np.bincount(rows.columns, np.repeat(w, rows.lengths), d)
     m, M = weighted_sum(w, found.mean), weighted_sum(w, outer(found.mean) + found.covariance)
     return Stats(float(w.sum()), m, M, A, g, e, count)
 
@@ -106,8 +106,8 @@ def update(U: Parts, s: Stats) -> Parts:
     p, tau = len(U.user_mean), 1.0 / float(U.noise)
     mean, covariance, told = solved(U, s, tau)
     left = np.maximum(s.e + told[:, 2], 0.0)
-    noise = max(float(left.sum()) / max(float(s.count.sum()), 1e-300), NOISE_FLOOR)
-    item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.count)
+    noise = max(float(left.sum()) / max(float(s.N.sum()), 1e-300), NOISE_FLOOR)
+    item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.N)
     total = outer(mean).sum(axis=0) + covariance.sum(axis=0)
     item_law = fitted(float(len(mean)), mean.sum(axis=0), total, p)
     user_law = fitted(s.n, s.m, s.M, p)
@@ -215,7 +215,7 @@ def with_items(U: Parts, known: Entries, new: Entries, biases: bool) -> Parts:
     """The same with more items, by the ratings of users whose ratings of the items that are there are known. Pure."""
     s = sums(U, new, posterior(U, known, biases), np.ones(len(new.ends) - 1), biases)
     mean, covariance, told = solved(U, s, 1.0 / float(U.noise))
-    noise = (NOISE_WEIGHT + np.maximum(s.e + told[:, 2], 0.0) / float(U.noise)) / (NOISE_WEIGHT + s.count)
+    noise = (NOISE_WEIGHT + np.maximum(s.e + told[:, 2], 0.0) / float(U.noise)) / (NOISE_WEIGHT + s.N)
     return U._replace(
         items=np.vstack([U.items, mean]),
         doubt=np.vstack([U.doubt, covariance]),

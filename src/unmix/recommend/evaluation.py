@@ -137,7 +137,8 @@ def ranking(model: Any, test: Any, *, n: int = 10, liked: float | None = None) -
         total.append((hit.sum() / n, hit.sum() / len(likes), float(hit @ gain[: len(hit)]) / ideal))
     if not total:
         raise ValueError(f"no user of the test part likes anything (rating >= {least:g}) and is known to the model")
-    return Ranking(*np.mean(total, axis=0).tolist(), len(total))
+    precision, recall, ndcg = (float(v) for v in np.mean(total, axis=0))
+    return Ranking(precision, recall, ndcg, len(total))
 
 
 def split(

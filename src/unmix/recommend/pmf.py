@@ -272,7 +272,7 @@ class PMF(Asking, Imputes, Components, Model):
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """Small random factors; mean and unit of the ratings."""
         rows, d, p = entries(data), data.x.shape[1], self._size
-        w = np.repeat(weights_of(data, data.x.shape[0]), rows.count)
+        w = np.repeat(weights_of(data, data.x.shape[0]), rows.lengths)
         mean, unit, variance = scale_of(rows, w, self._biased)
         if self._clicks:
             if len(rows.values) and rows.values.min() < 0:
