@@ -2,7 +2,7 @@
 
 With x = (z, b) of a user, y = (v, c) of an item, and the laws x ~ N(h, H), y ~ N(g, G), r ~ N(μ + b + c + zᵀv, σ²),
 
-    q(x_i) = N(m_i, S_i),  S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ],  S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)],  a = (v, 1)
+    q(x_i) = N(m_i, S_i), S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ], S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)], a = (v, 1)
 
 and q(y_j) alike. The laws and σ² are where the bound on the evidence is largest: h and H are the mean and the
 covariance of the users, σ² the mean of E[(r − …)²]. A few users' worth of a unit covariance keeps H and G from
@@ -143,9 +143,9 @@ def fitted(n: float, m: np.ndarray, M: np.ndarray, p: int) -> tuple[np.ndarray, 
     mean = m / n if n > 0 else np.zeros(p)
     spread = squares(M, p) - n * np.outer(mean, mean)
     spread = (spread + PRIOR_WEIGHT * PRIOR_VARIANCE * np.eye(p)) / (n + PRIOR_WEIGHT)
-    least = 1e-6 * PRIOR_VARIANCE
-    if np.linalg.eigvalsh(spread)[0] < least:  # rounding, or statistics that were extrapolated
-        values, axes = np.linalg.eigh(spread)
+    values, axes = np.linalg.eigh(spread)
+    least = max(1e-6 * PRIOR_VARIANCE, 1e-13 * float(values[-1]))
+    if values[0] < least:  # rounding, or statistics of no data
         spread = (axes * np.maximum(values, least)) @ axes.T
     return mean, spread
 
@@ -229,3 +229,13 @@ def with_new_item(U: Parts) -> Parts:
     if U.doubt.shape[1]:
         doubt = np.vstack([U.doubt, packed(np.asarray(U.item_covariance))])
     return U._replace(items=items, doubt=doubt, item_noise=np.append(U.item_noise, 1.0))
+
+
+def are_laws(U: Parts) -> bool:
+    """Whether covariances from a file are some."""
+    for C in (U.user_covariance, U.item_covariance):
+        values = np.linalg.eigvalsh(C)
+        if not (np.allclose(C, C.T) and values[0] > 1e-14 * values[-1] > 0):
+            return False
+    a, b, _ = pairs(len(U.user_mean))
+    return bool((U.doubt[:, a == b] > 0).all())

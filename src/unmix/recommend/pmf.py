@@ -132,8 +132,15 @@ class PMF(Asking, Imputes, Components, Model):
     absent: ClassVar[str] = "unobserved"
     empty_columns: ClassVar[bool] = True
     columns_as: ClassVar[str] = "given"
+    exempt_checks: ClassVar[dict[str, str]] = {
+        "check_estimator_sparse_array": "`predict` gives of each row the ratings of all items",
+        "check_estimator_sparse_matrix": "`predict` gives of each row the ratings of all items",
+    }
     collect: bool | str = "memory"
     power: ClassVar[int] = 1
+    exempt: ClassVar[dict[str, str]] = {
+        "scale of weights": "twice the weight is twice the evidence beside the laws of users and items",
+    }
     weighed_against: ClassVar[str] = "the laws of users and items"
     degrees: ClassVar[dict[str, int | None]] = {
         "transform": 1,
@@ -314,7 +321,8 @@ class PMF(Asking, Imputes, Components, Model):
         """Sizes follow from the number of components."""
         p = self._size
         q = p * (p + 1) // 2
-        return Described(Parts, Stats, Any, {"p": p, "q": q, "l": q if self._averages else 0})
+        sizes = {"p": p, "q": q, "l": q if self._averages else 0}
+        return Described(Parts, Stats, Any, sizes, _variational.are_laws if self._averages else None)
 
     # ---------------------------------------------------------------- what comes out
 
