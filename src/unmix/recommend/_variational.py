@@ -101,6 +101,7 @@ def sums(U: Parts, rows: Entries, found: Found, w: np.ndarray, biases: bool) -> 
     return Stats(float(w.sum()), m, M, A, g, e, count)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def update(U: Parts, s: Stats) -> Parts:
     """q(y) of every item, then the laws and σ². Pure."""
     p, tau = len(U.user_mean), 1.0 / float(U.noise)
@@ -109,6 +110,8 @@ def update(U: Parts, s: Stats) -> Parts:
     noise = max(float(left.sum()) / max(float(s.N.sum()), 1e-300), NOISE_FLOOR)
     item_noise = (NOISE_WEIGHT + left / noise) / (NOISE_WEIGHT + s.N)
     total = outer(mean).sum(axis=0) + covariance.sum(axis=0)
+    if not (np.isfinite(total).all() and np.isfinite(s.M).all() and np.isfinite(s.m).all()):
+        return U._replace(cost=float("nan"))  # statistics of no data
     item_law = fitted(float(len(mean)), mean.sum(axis=0), total, p)
     user_law = fitted(s.n, s.m, s.M, p)
     cost = (

@@ -137,7 +137,7 @@ class PMF(Asking, Imputes, Components, Model):
         "check_estimator_sparse_matrix": "`predict` gives of each row the ratings of all items",
     }
     collect: bool | str = "memory"
-    power: ClassVar[int] = 1
+    double: ClassVar[bool] = True
     exempt: ClassVar[dict[str, str]] = {
         "scale of weights": "twice the weight is twice the evidence beside the laws of users and items",
     }
