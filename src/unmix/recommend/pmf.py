@@ -74,7 +74,7 @@ class PMF(Asking, Imputes, Components, Model):
     keep_ratings : bool, default=True
         Whether the fitted model, and its file, hold the ratings, by which `predict` and `recommend` know the users of
         the fit. Ratings that were not in memory are not kept.
-    max_iter : int, default=100
+    max_iter : int, default=200
         Maximum number of passes over the ratings.
     tol : float, default=1e-5
         The fit has converged when a pass improves the objective by no more than tol times the first one.
@@ -184,7 +184,7 @@ class PMF(Asking, Imputes, Components, Model):
         feedback: str = "ratings",
         confidence: float = 1.0,
         keep_ratings: bool = True,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-5,
         n_init: int = 1,
         total_samples: float | None = None,
