@@ -17,7 +17,9 @@ class Parts(NamedTuple):
     """U: the items, and the laws that users and items are drawn from; all in units of the ratings' deviation."""
 
     items: Annotated[np.ndarray, Array("d p", low=-LARGE, high=LARGE)]  # E[y]: factors v, and the bias c as the last
-    doubt: Annotated[np.ndarray, Array("d l", low=-LARGE, high=LARGE)]  # Cov[y], upper triangles; nothing (l = 0) for point estimates
+    doubt: Annotated[
+        np.ndarray, Array("d l", low=-LARGE, high=LARGE)
+    ]  # Cov[y], upper triangles; nothing (l = 0) for point estimates
     user_mean: Annotated[np.ndarray, Array("p", low=-LARGE, high=LARGE)]
     user_covariance: Annotated[np.ndarray, Array("p p", low=-LARGE, high=LARGE)]
     item_mean: Annotated[np.ndarray, Array("p", low=-LARGE, high=LARGE)]
