@@ -2,7 +2,7 @@
 
 With x = (z, b) of a user, y = (v, c) of an item, and the laws x ~ N(h, H), y ~ N(g, G), r ~ N(μ + b + c + zᵀv, σ²),
 
-    q(x_i) = N(m_i, S_i), S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ], S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)], a = (v, 1)
+    q(x_i) = N(m_i, S_i), S_i⁻¹ = H⁻¹ + σ⁻² Σ_j E[a_j a_jᵀ], S_i⁻¹ m_i = H⁻¹ h + σ⁻² Σ_j E[a_j (r − μ − c_j)], a = (v,1)
 
 and q(y_j) alike. The laws and σ² are where the bound on the evidence is largest: h and H are the mean and the
 covariance of the users, σ² the mean of E[(r − …)²]. A few users' worth of a unit covariance keeps H and G from
