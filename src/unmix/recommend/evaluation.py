@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from unmix.recommend.ratings import COLUMNS, names_of, places
@@ -92,13 +92,16 @@ def scores(rating: np.ndarray, mean: np.ndarray, deviation: np.ndarray | None = 
     """
     error = np.asarray(rating, np.float64) - mean
     rmse = float(np.sqrt(np.mean(error**2)))
-    constant = float(norm.logpdf(error, scale=max(rmse, 1e-300)).mean())
+    constant = log_density(error, np.full(len(error), max(rmse, 1e-300)))
     if deviation is None:
         return Scores(rmse, float(np.abs(error).mean()), np.nan, np.nan, constant, len(error))
-    held = float((np.abs(error) <= norm.ppf(0.5 + level / 2) * deviation).mean())
-    return Scores(
-        rmse, float(np.abs(error).mean()), held, float(norm.logpdf(error, scale=deviation).mean()), constant, len(error)
-    )
+    held = float((np.abs(error) <= ndtri(0.5 + level / 2) * deviation).mean())
+    return Scores(rmse, float(np.abs(error).mean()), held, log_density(error, deviation), constant, len(error))
+
+
+def log_density(error: np.ndarray, deviation: np.ndarray) -> float:
+    """Mean log-density of errors under Gaussians of these deviations."""
+    return float(np.mean(-0.5 * (error / deviation) ** 2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)))
 
 
 def ranking(model: Any, test: Any, *, n: int = 10, liked: float | None = None) -> Ranking:
