@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from unmix.engine.site import Documented
 from unmix.engine.sources import Source, as_source
 from unmix.recommend._asking import Recommended
 from unmix.recommend.ratings import as_ratings, learnt_ids, matrix_of, one_place, places
@@ -16,11 +17,13 @@ from unmix.recommend.ratings import as_ratings, learnt_ids, matrix_of, one_place
 SWEEPS = 10  # of the biases, which hardly change after a few
 
 
-class Baseline(BaseEstimator):
+class Baseline(Documented, BaseEstimator):
     """A recommender that is fitted to ratings at once, without passes.
 
     Contract: `_learn()`, `_expected(user, item)`, `_expected_row(user)`; the latter get places, not ids.
     """
+
+    _doc_page: ClassVar[str] = "api/recommend.html#unmix.recommend.{name}"
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the model.
