@@ -17,7 +17,7 @@ from benchmarks.processor import PROCESSORS, pretend
 MODULES = (
     "startup", "pca", "truncated_svd", "kernel_pca", "factor_analysis", "fast_ica", "gaussian_imputer", "kmeans",
     "kmedoids", "silhouette", "gaussian_mixture", "factor_analyzers", "select", "nmf", "lda", "robust_pca", "boolean",
-    "small",
+    "recommend", "small",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

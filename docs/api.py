@@ -13,6 +13,7 @@ import unmix.linear
 import unmix.mixture
 import unmix.outlier
 import unmix.plot
+import unmix.recommend
 import unmix.testing
 import unmix.validate
 from unmix.engine.site import Documented
@@ -26,6 +27,7 @@ FAMILIES = {
     "unmix.nonneg": "Non-negative parts",
     "unmix.topic": "Topics",
     "unmix.boolean": "Roles: parts of yes and no",
+    "unmix.recommend": "Recommenders",
 }
 ORDER = [
     "fit",
@@ -55,6 +57,7 @@ NEAR = {  # what answers the like in scikit-learn, where no name is shared
     "RoleMiner": ["sklearn.decomposition.NMF"],
     "RoundedSVD": ["sklearn.decomposition.TruncatedSVD"],
     "RoleCover": ["sklearn.decomposition.NMF"],
+    "PMF": ["sklearn.impute.KNNImputer"],
     "Select": ["sklearn.model_selection.GridSearchCV"],
     "config": ["sklearn.config_context"],
     "get_config": ["sklearn.get_config"],
@@ -82,6 +85,7 @@ ROOMS = {
     "outlier": (unmix.outlier, "Scores, p-values and false discoveries"),
     "linear": (unmix.linear, "Rank, range and null space"),
     "mixture": (unmix.mixture, "Families of columns for `Mixture`"),
+    "recommend": (unmix.recommend, "Baselines and evaluation of recommenders"),
     "plot": (unmix.plot, "Pictures"),
     "testing": (unmix.testing, "The laws, for models of one's own"),
 }

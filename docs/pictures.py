@@ -437,6 +437,34 @@ def plot_fits(ns):
     return fig
 
 
+def sure(ns):
+    mean, deviation, test, train = (ns[name] for name in ("mean", "deviation", "test", "train"))
+    fig, (left, right) = figure(9, 3.4, 1, 2, width_ratios=[1.2, 1])
+    many = test["user"].map(train["user"].value_counts()).fillna(0).to_numpy()
+    left.scatter(many, test["rating"] - mean, s=6, lw=0, color="0.6", alpha=0.7)
+    edges = np.quantile(many, np.linspace(0, 1, 9))
+    place = np.clip(np.searchsorted(edges, many, side="right") - 1, 0, 7)
+    at = [many[place == i].mean() for i in range(8) if (place == i).any()]
+    half = np.array([1.645 * deviation[place == i].mean() for i in range(8) if (place == i).any()])
+    for sign in (-1, 1):
+        left.plot(at, sign * half, color=COLOURS[0])
+    left.set(
+        xlabel="ratings of the user in the training part",
+        ylabel="rating less prediction",
+        title="errors, and 90 % intervals",
+    )
+    busy = test["user"].value_counts().index[0]
+    own = (test["user"] == busy).to_numpy()
+    order = np.argsort(mean[own])
+    x = np.arange(own.sum())
+    right.errorbar(x, mean[own][order], 1.645 * deviation[own][order], fmt="none", ecolor=COLOURS[0], elinewidth=1)
+    right.plot(x, mean[own][order], "o", ms=3, color=COLOURS[0], label="predicted")
+    right.plot(x, test["rating"].to_numpy()[own][order], "x", ms=5, color=COLOURS[1], label="given")
+    right.set(title="one user", xlabel="held-out ratings", xticks=[])
+    right.legend(frameon=False)
+    return fig
+
+
 def plot_missing(ns):
     return unmix.plot.missing(ns["frame"])[0].figure
 
@@ -461,6 +489,7 @@ PAGES = {
     "roles": (roles_found, roles_noise),
     "which_linear_model": (linear,),
     "holes": (holes,),
+    "recommend": (sure,),
 }
 
 

@@ -104,7 +104,7 @@ def test_more_parts_than_rows(cls):
 def test_bad_number_of_parts(cls, bad):
     model, X = problem(cls)
     name = k_name(model)
-    if bad == 2.5 or (bad == 0 and cls.__name__ in ("PCA", "ProbabilisticPCA", "RobustPCA", "FactorAnalysis")):
+    if bad == 2.5 or (bad == 0 and cls.__name__ in ("PCA", "ProbabilisticPCA", "RobustPCA", "FactorAnalysis", "PMF")):
         bad = -3
     with pytest.raises(ValueError, match=f"'{name}' parameter of {cls.__name__}.*Got {bad!r}"):
         model.set_params(**{name: bad}).fit(X)

@@ -20,6 +20,7 @@ from unmix.model.capabilities import (
     Imputes,
     Memberships,
     PerColumn,
+    Recommends,
     Reconstructs,
     Samples,
 )
@@ -33,6 +34,7 @@ CONTRACT = {
     Imputes: ["conditional", "drawn"],
     Geometry: ["centers"],
     PerColumn: ["numbered", "per_column"],
+    Recommends: ["predict", "recommend"],
 }
 MIXTURE = {Density, Groups, Memberships, Samples, Imputes}
 DECLARED = {
@@ -59,6 +61,7 @@ DECLARED = {
     "RoleMiner": {Reconstructs},
     "RoundedSVD": {Reconstructs},
     "RoleCover": {Reconstructs},
+    "PMF": {Recommends, Imputes, Components},
 }
 EVERY = [*CONTRACT, Memberships, Reconstructs, Components]
 
@@ -74,7 +77,7 @@ def test_models_declare_what_they_can_and_implement_it(name):
     for capability, methods in CONTRACT.items():
         for method in methods if issubclass(cls, capability) else ():
             assert getattr(cls, method) is not getattr(capability, method), f"{name} lacks {method}"
-    assert hasattr(cls, "predict") == issubclass(cls, Groups)
+    assert hasattr(cls, "predict") == issubclass(cls, (Groups, Recommends))
     assert hasattr(cls, "score_samples") == issubclass(cls, Density)
 
 

@@ -38,6 +38,7 @@ UNDRAWN = {
     "SoftKMeans": [({"n_clusters": K, "init": rows()[:K]}, rows)],
     "KernelKMeans": [({"n_clusters": K, "init": np.arange(600) % K}, lambda: rows()[:600])],
     "KMedoids": "rows are looked at in a random order",
+    "PMF": [({"n_components": 0}, rows)],
     "GaussianMixture": [
         (
             {

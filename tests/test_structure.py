@@ -11,7 +11,7 @@ from benchmarks.sizes import FILE, FUNCTION, code_lines
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unmix"
-FAMILIES = {"linear", "cluster", "mixture", "nonneg", "topic", "boolean"}
+FAMILIES = {"linear", "cluster", "mixture", "nonneg", "topic", "boolean", "recommend"}
 MAY_IMPORT = {
     "kernels": {"kernels"},
     "maths": {"maths", "kernels"},

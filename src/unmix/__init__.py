@@ -35,6 +35,7 @@ _MODELS = {
     "RoleMiner": "unmix.boolean.role_miner",
     "RoundedSVD": "unmix.boolean.rounded_svd",
     "RoleCover": "unmix.boolean.role_cover",
+    "PMF": "unmix.recommend.pmf",
 }
 _OTHERS = {
     "Model": "unmix.model",
@@ -61,6 +62,7 @@ _OTHERS = {
 __all__ = [
     "NMF",
     "PCA",
+    "PMF",
     "BayesianGaussianMixture",
     "DiscreteBasis",
     "FactorAnalysis",
@@ -137,6 +139,7 @@ if TYPE_CHECKING:
     from unmix.model import Model, load
     from unmix.nonneg.nmf import NMF
     from unmix.outlier.conformal import OutlierDetector
+    from unmix.recommend.pmf import PMF
     from unmix.reporting.report import report
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select

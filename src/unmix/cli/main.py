@@ -26,6 +26,7 @@ COMMANDS = (
     "reduce",
     "outliers",
     "impute",
+    "recommend",
     "fit",
     "apply",
     "models",
@@ -46,6 +47,7 @@ To begin, on any table – text, dates, categories and empty cells may be in it:
   unmix reduce table.csv --out scores.csv    few components instead of many columns
   unmix outliers table.csv --out odd.csv     rows that do not belong
   unmix impute table.csv --out filled.csv    empty cells filled, and how sure that is
+  unmix recommend ratings.csv --user 196     what a user would like
   unmix models                               all models, for unmix fit and --model
 
 No file is ever overwritten unless you say --force, and the table that is read never.

@@ -9,6 +9,7 @@
     Reconstructs   rows rebuilt from their z               `reconstruct`, `impute`
     Components     what z is made of                       `loadings`, `explained`
     Geometry       the distance or kernel of a clustering  `space`, `centers`, `distances`, `dispersion`
+    Recommends     what a user would give an item         `predict`, `recommend`
     PerColumn      parameters that name single columns     `numbered`
 
 Each class has its public methods, what a model must implement for them (the contract), and defaults. A class says that
@@ -468,6 +469,21 @@ class Geometry(Capability):
     def dispersion(self, fit: Fit, x: np.ndarray, w: np.ndarray | None) -> float:
         """What a fit leaves of the distances (or squares) to the centres: its loss; x are some of its rows."""
         return float(fit.loss)
+
+
+class Recommends(Capability):
+    """Rows are users, columns items, and cells what the one gives the other.
+
+    Contract: `predict(users, items)`, `recommend(user, n)`.
+    """
+
+    def predict(self, users: Any, items: Any = None) -> Any:
+        """Return what is expected of users for items, one by one."""
+        raise NotImplementedError
+
+    def recommend(self, user: Any, n: int = 10) -> Any:
+        """Return the items that a user is expected to like most."""
+        raise NotImplementedError
 
 
 class PerColumn(Capability):

@@ -102,6 +102,13 @@ class Contract(Stage):
         """What the user should know about these parts: components that were reset, variances at their floor."""
         return []
 
+    def rows_of(self, X: Any, reset: bool) -> Any:
+        """X as something with rows, where a model takes other things, too: a table of ratings, one in each line.
+
+        `reset` says that a fit begins, of which it may keep what rows and columns are called; else X is new to it.
+        """
+        return X
+
     # ---------------------------------------------------------------- what comes out
 
     def publish(self, fit: Fit) -> None:

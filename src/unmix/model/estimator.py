@@ -238,6 +238,7 @@ class Model(
 
     def _open(self, X: Any, sample_weight: Any, reset: bool, against: str = "") -> tuple[Any, np.ndarray | None, Shape]:
         """X as a source that this model accepts, the weights, and the shape; `against` what these are weighed."""
+        X = self.rows_of(X, reset)
         source = source_for(self, X, reset)
         check_kind(self, source)
         if reset:

@@ -25,7 +25,8 @@ import numpy as np
 
 from unmix.engine.config import get_config
 from unmix.engine.draws import generator
-from unmix.engine.sources import as_source
+from unmix.engine.sources import Source, as_source
+from unmix.engine.sources.base import human
 from unmix.model import fit_together
 from unmix.model.capabilities import Completes, Density, Geometry
 from unmix.selection.clouds import clouds
@@ -108,12 +109,26 @@ def heldout(q: Question) -> Score:
     return _mean(runs)
 
 
+def with_holes(source: Source) -> np.ndarray:
+    """All rows, dense and in float64; NaN where nothing was observed."""
+    x = source.whole(get_config().budget)
+    if isinstance(x, np.ndarray):
+        return x.astype(np.float64)
+    if source.absent == "zero":
+        return np.asarray(x.toarray(), dtype=np.float64)
+    if 8.0 * source.n * source.d > get_config().budget:
+        raise MemoryError(
+            f"held-out entries of {source.n} × {source.d} cells are looked at in dense rows, which take "
+            f"{human(8.0 * source.n * source.d)}: take fewer rows, or raise the budget"
+        )
+    out = np.full(x.shape, np.nan)
+    out[np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices] = x.data
+    return out
+
+
 def entries(q: Question) -> Score:
     """Squared error of cells that the fit did not see, over that of the columns' means."""
-    x = q.source.whole(get_config().budget)
-    if not isinstance(x, np.ndarray):
-        x = x.toarray()
-    x = x.astype(np.float64)
+    x = with_holes(q.source)
     seen = ~np.isnan(x)
     fold = np.where(seen, generator(q.seed, "cells").integers(q.folds, size=x.shape), -1)
     w = q.weight[:, None] * np.ones(x.shape[1])
@@ -121,7 +136,8 @@ def entries(q: Question) -> Score:
     for f in range(q.folds):
         out = fold == f
         masked = np.where(out, np.nan, x)
-        masked[:, ~(seen & ~out).any(axis=0)] = 0.0
+        if not q.model.empty_columns:
+            masked[:, ~(seen & ~out).any(axis=0)] = 0.0
         models = [q.sized(k) for k in q.ks]
         fit_together(models, masked, [q.w] * len(models), [q.seed] * len(models))
         mean = np.nansum(masked * w, axis=0) / np.maximum((w * ~np.isnan(masked)).sum(axis=0), 1e-300)

@@ -167,7 +167,7 @@ class Csr(Source):
 def doubt(x: Any, lost: int) -> str:
     """Why a sparse matrix that lost entries on the way to CSR does not tell what was observed; "" where it does."""
     if x.format in ("bsr", "dia"):
-        return f"its format, {x.format.upper()}, also stores cells that were never set; pass CSR, CSC or COO"
+        return f"its sparse format, {x.format.upper()}, also stores cells that were never set; pass CSR, CSC or COO"
     return twice(*x.tocoo().coords) if lost else ""
 
 

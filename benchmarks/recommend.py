@@ -1,0 +1,273 @@
+"""Recommenders: an epoch of alternating least squares beside other packages, and `main`: how good predictions are.
+
+`python -m benchmarks.recommend` prints errors, intervals and folds of the ratings in UNMIX_DATA: MovieLens 100k (the
+u1 split and the five given folds) and Douban (3000 × 3000). Ranks and all else are chosen within the training part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.harness import Case, Quality, Target, contestant
+
+RANKS = (5, 10, 20)
+PASSES = 15  # of alternating least squares, after which held-out errors are level
+RIDGE = 0.1  # of planted ratings
+
+
+# ---------------------------------------------------------------- an epoch beside other packages
+
+
+@dataclass
+class Epochs(Case):
+    """Planted ratings; all make the same number of passes over them, with the same rank and penalty."""
+
+    shape: tuple[int, int, int, int] = (6000, 4000, 32, 1_000_000)  # users, items, rank, ratings
+
+    def data(self, size: str) -> Any:
+        n, d, k, m = self.shape
+        if size != "full":
+            n, d, k, m = (300, 200, 4, 6000) if size == "quick" else (600, 400, k, 30_000)
+        rng = np.random.default_rng(0)
+        cell = np.unique(rng.integers(n * d, size=int(1.15 * m)))
+        cell = rng.permutation(cell)[:m]
+        i, j = np.divmod(cell, d)
+        Z, V = rng.standard_normal((n, k)) / k**0.25, rng.standard_normal((d, k)) / k**0.25
+        r = 3.5 + 0.3 * rng.standard_normal(n)[i] + 0.3 * rng.standard_normal(d)[j] + 0.5 * (Z[i] * V[j]).sum(axis=1)
+        r = (r + 0.5 * rng.standard_normal(m)).astype(np.float32)
+        held = np.zeros(m, bool)
+        held[: m // 10] = True
+        X = sp.csr_array((r[~held], (i[~held], j[~held])), shape=(n, d))
+        return X, i[held], j[held], r[held], k
+
+    def score(self, data: Any, result: dict[str, Any]) -> float:
+        """RMSE of held-out ratings."""
+        r = data[3]
+        return float(np.sqrt(np.mean((np.asarray(result["predicted"], np.float64) - r) ** 2)))
+
+    @contestant("unmix", note="PMF, posterior='map'")
+    def ours(self, data: Any, goal: Any) -> Any:
+        import unmix
+
+        unmix.set_config(progress=False)
+        X, i, j, _, k = data
+        model = unmix.PMF(k, posterior="map", regularization=6.0, max_iter=PASSES, tol=0, random_state=0)
+        return lambda: model.fit(X), lambda m: {"predicted": m.predict(i, j), "passes": PASSES}
+
+    @contestant("cmfrec", needs="cmfrec", note="CMF, Cholesky, biases")
+    def theirs(self, data: Any, goal: Any) -> Any:
+        from cmfrec import CMF
+
+        X, i, j, _, k = data
+        how = {"method": "als", "use_cg": False, "niter": PASSES, "verbose": False, "nthreads": os.cpu_count()}
+        model = CMF(k=k, lambda_=6.0, user_bias=True, item_bias=True, use_float=False, **how)
+        coo = sp.coo_matrix(X)
+        return lambda: model.fit(coo), lambda m: {"predicted": m.predict(i, j), "passes": PASSES}
+
+    @contestant("cmfrec, conjugate gradients", needs="cmfrec", note="float32")
+    def by_gradients(self, data: Any, goal: Any) -> Any:
+        from cmfrec import CMF
+
+        X, i, j, _, k = data
+        how = {"method": "als", "use_cg": True, "niter": PASSES, "verbose": False, "nthreads": os.cpu_count()}
+        model = CMF(k=k, lambda_=6.0, user_bias=True, item_bias=True, use_float=True, **how)
+        coo = sp.coo_matrix(X)
+        return lambda: model.fit(coo), lambda m: {"predicted": m.predict(i, j), "passes": PASSES}
+
+    @contestant("cornac", needs="cornac", note="MF by stochastic gradients, 30 epochs")
+    def gradients(self, data: Any, goal: Any) -> Any:
+        import cornac
+
+        X, i, j, _, k = data
+        coo = sp.coo_matrix(X)
+        triples = list(zip(coo.row.tolist(), coo.col.tolist(), coo.data.tolist(), strict=True))
+        train = cornac.data.Dataset.from_uir(triples)
+        model = cornac.models.MF(k=k, max_iter=30, learning_rate=0.01, lambda_reg=0.02, use_bias=True, seed=0)
+        users, items = train.uid_map, train.iid_map
+
+        def read(m: Any) -> dict[str, Any]:
+            predicted = [
+                m.score(users[a], items[b]) if a in users and b in items else 3.5 for a, b in zip(i, j, strict=True)
+            ]
+            return {"predicted": predicted, "passes": 30}
+
+        return lambda: model.fit(train), read
+
+
+CASES = [
+    Epochs(
+        name="recommend-als",
+        title=f"{PASSES} passes of alternating least squares, rank 32, a million planted ratings of 6000 users",
+        quality=Quality("RMSE of held-out ratings", slack=0.01),
+        targets=(Target(1.5, ("cmfrec", "cmfrec, conjugate gradients")),),
+        reference="unmix",
+    ),
+]
+
+
+# ---------------------------------------------------------------- how good predictions are
+
+
+def folder() -> Path:
+    """Where the ratings are."""
+    return Path(os.environ.get("UNMIX_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def movielens() -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    """The u1 split, and the five given folds."""
+    import pandas as pd
+
+    where, names = folder() / "ml-100k", ["user", "item", "rating", "time"]
+    every = pd.read_csv(where / "u.data.gz", sep="\t", names=names)
+    train, test = (pd.read_csv(where / f"u1.{s}.gz", sep="\t", names=names) for s in ("base", "test"))
+    folds = []
+    for f in range(1, 6):
+        held = pd.read_csv(where / f"u{f}.test.gz", sep="\t", names=names)
+        out = every.merge(held[["user", "item"]], how="left", indicator=True)["_merge"] == "both"
+        folds.append((every[~out.to_numpy()], held))
+    return train, test, folds
+
+
+def douban() -> tuple[Any, Any]:
+    """The given split."""
+    import pandas as pd
+
+    d = np.load(folder() / "douban-3k" / "douban.npz")
+    parts = []
+    for part in ("train", "test"):
+        user, item = d[part].T
+        parts.append(pd.DataFrame({"user": user, "item": item, "rating": d[f"{part}_rating"]}))
+    return parts[0], parts[1]
+
+
+def chosen_rank(train: Any, ranks: tuple[int, ...] = RANKS) -> int:
+    """The rank that predicts a tenth of the training part best, fitted to the rest of it."""
+    from unmix import PMF
+    from unmix.recommend import evaluate, split
+
+    inner, held = split(train, "random", test=0.1, random_state=0)
+    errors = {k: evaluate(PMF(k, max_iter=30, random_state=0).fit(inner), held).rmse for k in ranks}
+    return min(errors, key=lambda k: errors[k])
+
+
+def thirds(model: Any, train: Any, test: Any) -> list[float]:
+    """Coverage of 90 % intervals in each third of the test ratings, by how many ratings their user has in training."""
+    from unmix.recommend import evaluate
+
+    count = test["user"].map(train["user"].value_counts()).fillna(0)
+    cuts = np.quantile(count, [1 / 3, 2 / 3])
+    part = np.searchsorted(cuts, count, side="left")
+    return [evaluate(model, test[part == i]).coverage for i in range(3)]
+
+
+def by_users(model: Any, train: Any, test: Any) -> list[float]:
+    """The same for thirds of the users."""
+    from unmix.recommend import evaluate
+
+    activity = train["user"].value_counts()
+    rank = activity.rank(method="first") / len(activity)
+    part = np.ceil(3 * test["user"].map(rank).fillna(0.01)).clip(1, 3)
+    return [evaluate(model, test[part == i]).coverage for i in (1, 2, 3)]
+
+
+def line(name: str, model: Any, train: Any, test: Any, seconds: float) -> None:
+    """One line of the table."""
+    from unmix.recommend import evaluate
+
+    s = evaluate(model, test)
+    more = ""
+    if np.isfinite(s.coverage):
+        held = "/".join(f"{v:.1%}" for v in by_users(model, train, test))
+        more = f"  90 %: {s.coverage:.1%} ({held} by users)  log {s.log_score:.4f}, constant {s.log_score_constant:.4f}"
+    print(f"{name:38s} RMSE {s.rmse:.4f}  MAE {s.mae:.4f}  {seconds:5.1f} s{more}", flush=True)
+
+
+def accuracy(which: str) -> None:
+    """Errors on one set."""
+    from unmix import PMF
+    from unmix.recommend import Neighbours
+
+    train, test = douban() if which == "douban" else movielens()[:2]
+    print(f"== {which}: {len(train):,} ratings, {len(test):,} held out")
+    rank = chosen_rank(train)
+    print(f"rank chosen within the training part: {rank}")
+    models = {
+        "biases alone, PMF(0)": PMF(0, random_state=0),
+        f"PMF({rank})": PMF(rank, random_state=0),
+        f"PMF({rank}, posterior='map')": PMF(rank, posterior="map", random_state=0),
+        "Neighbours(by='item')": Neighbours(),
+        "Neighbours(by='user')": Neighbours(by="user"),
+    }
+    for name, model in models.items():
+        began = time.perf_counter()
+        model.fit(train)
+        line(name, model, train, test, time.perf_counter() - began)
+
+
+def five_folds() -> None:
+    """The five given folds of MovieLens; the rank is chosen in each."""
+    from unmix import PMF
+    from unmix.recommend import evaluate
+
+    found = []
+    for f, (train, test) in enumerate(movielens()[2]):
+        rank = chosen_rank(train)
+        model, plain = PMF(rank, random_state=0).fit(train), PMF(0, random_state=0).fit(train)
+        s, b = evaluate(model, test), evaluate(plain, test)
+        found.append((s.rmse, s.mae, s.coverage, s.log_score, s.log_score_constant, b.rmse))
+        print(
+            f"fold {f + 1}: rank {rank}, RMSE {s.rmse:.4f}, biases alone {b.rmse:.4f}, 90 %: {s.coverage:.1%}",
+            flush=True,
+        )
+    mean = np.mean(found, axis=0)
+    print(
+        f"mean: RMSE {mean[0]:.4f}, MAE {mean[1]:.4f}, 90 %: {mean[2]:.1%}, log {mean[3]:.4f} (constant "
+        f"{mean[4]:.4f}), biases alone {mean[5]:.4f}"
+    )
+
+
+def folding() -> None:
+    """New users from ten ratings, beside a fit that saw the same ten."""
+    import pandas as pd
+
+    from unmix import PMF
+    from unmix.recommend import evaluate
+
+    every = movielens()[2]
+    whole = pd.concat(every[0], ignore_index=True)
+    rng = np.random.default_rng(0)
+    users = whole["user"].unique()
+    new = set(rng.permutation(users)[: len(users) // 5].tolist())
+    mine = whole[whole["user"].isin(new)].sample(frac=1, random_state=0)
+    ten = mine.groupby("user").head(10)
+    rest, old = mine.drop(ten.index), whole[~whole["user"].isin(new)]
+    full = PMF(10, random_state=0).fit(pd.concat([old, ten]))
+    folded = PMF(10, random_state=0).fit(old).fold_in(ten)
+    a, b = evaluate(full, rest), evaluate(folded, rest)
+    print(
+        f"new users, ten ratings: folded in {b.rmse:.4f}, in a full fit {a.rmse:.4f}, {b.rmse / a.rmse - 1:+.2%}; "
+        f"90 %: {b.coverage:.1%}"
+    )
+
+
+def main() -> None:
+    """Print what was asked for."""
+    import unmix
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recommend", description=__doc__)
+    parser.add_argument("what", nargs="*", default=["u1", "folds", "douban", "new users"])
+    unmix.set_config(progress=False)
+    for what in parser.parse_args().what:
+        {"u1": lambda: accuracy("u1"), "douban": lambda: accuracy("douban"), "folds": five_folds}.get(what, folding)()
+
+
+if __name__ == "__main__":
+    main()
