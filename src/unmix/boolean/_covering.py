@@ -11,7 +11,6 @@ from scipy.optimize import LinearConstraint, linprog, milp
 from scipy.sparse.csgraph import connected_components
 
 from unmix.boolean._problem import Problem
-from unmix.kernels import bicliques, covering
 
 ROUNDING = 1e-6  # of what HiGHS computes
 REDUCING = 2 * 10**9  # comparisons that a reduction may cost
@@ -43,6 +42,8 @@ class Bound(NamedTuple):
 
 def cover_of(problem: Problem, A: np.ndarray, B: np.ndarray, cost: np.ndarray) -> Cover:
     """Which pairs each candidate covers."""
+    from unmix.kernels import bicliques
+
     pointer = np.cumsum(bicliques.sizes(A, B, problem.first, problem.column))
     items = bicliques.covered(A, B, problem.first, problem.column, pointer)
     return made(sp.csr_array((np.ones(len(items), np.int8), items, pointer), (len(A), len(problem.user))), cost)
@@ -64,6 +65,8 @@ def reduced(cover: Cover) -> tuple[Cover, np.ndarray, np.ndarray]:
     An element is dropped whose sets include all sets of another, a set that another covers at no higher cost, and a set
     that alone holds an element is chosen, until nothing changes.
     """
+    from unmix.kernels import covering
+
     left, taken = np.arange(len(cover.cost)), np.zeros(0, np.int64)
     for _ in range(20):
         down, cost = cover.down, cover.cost

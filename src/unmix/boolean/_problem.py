@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from unmix.boolean._truth import Packed
-from unmix.kernels import bits
 
 
 class Problem(NamedTuple):
@@ -31,6 +30,8 @@ class Problem(NamedTuple):
 
     def roles(self, B: np.ndarray) -> np.ndarray:
         """Intents (k, w), packed, as roles over all permissions (k, ·)."""
+        from unmix.kernels import bits
+
         if not len(self.C):
             return np.zeros((len(B), len(self.place)), bool)
         cells = bits.unpack(B, len(self.C))
@@ -47,6 +48,8 @@ def unique(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def pose(rows: Packed, w: np.ndarray | None, d: int, fixed: np.ndarray, apart: np.ndarray) -> Problem:
     """The problem that rows with these weights pose, beside roles that are fixed (k, d)."""
+    from unmix.kernels import bits
+
     counts = np.ones(len(rows.ones)) if w is None else w
     use = np.flatnonzero(counts > 0)
     may, needed, counts = rows.may[use], rows.ones[use], counts[use]
@@ -72,6 +75,8 @@ def pose(rows: Packed, w: np.ndarray | None, d: int, fixed: np.ndarray, apart: n
 
 def _merged_columns(needed: np.ndarray, may: np.ndarray, d: int, apart: np.ndarray) -> tuple[np.ndarray, ...]:
     """Equal permissions as one, in the order of the first of them, unless they are to be held apart."""
+    from unmix.kernels import bits
+
     n = len(needed)
     columns, own = (bits.turned(needed, d), bits.turned(may, d)), np.zeros((d, 1), np.uint64)
     own[apart.ravel(), 0] = 1 + apart.ravel()
@@ -88,11 +93,15 @@ def _merged_columns(needed: np.ndarray, may: np.ndarray, d: int, apart: np.ndarr
 
 def closed(problem: Problem, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Maximal roles from sets of users (k, v): what they have in common, split where permissions are to be apart."""
+    from unmix.kernels import bits
+
     return whole(problem, bits.meet(A, problem.R))
 
 
 def whole(problem: Problem, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Roles of these permissions (k, w), split where they are to be apart, with all users that may have them."""
+    from unmix.kernels import bits
+
     for p, q in problem.apart:
         has = [((B[:, j >> 6] >> np.uint64(j & 63)) & np.uint64(1)).astype(bool) for j in (p, q)]
         both = np.flatnonzero(has[0] & has[1])
@@ -112,6 +121,8 @@ def strangers(problem: Problem) -> np.ndarray:
     Pairs (u, p) and (u', p') do not fit where u may not have p', or u' may not have p. Greedy: pairs that fit with the
     fewest others come first.
     """
+    from unmix.kernels import bits
+
     user, column = problem.user, problem.column
     if not len(user):
         return np.zeros(0, np.int64)
@@ -133,6 +144,8 @@ def grown(problem: Problem, seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Each pair then is in one of them. Where it fits with one alone, its user and its permission must be in that role,
     which leaves fewer users and permissions that may be in it, and so on.
     """
+    from unmix.kernels import bits
+
     user, column = problem.user, problem.column
     missing = ~bits.unpack(problem.R, len(problem.C))
     A, B = np.zeros((len(seeds), len(problem.R)), bool), np.zeros((len(seeds), len(problem.C)), bool)

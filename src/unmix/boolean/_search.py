@@ -21,7 +21,6 @@ from unmix.engine.config import get_config
 from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
-from unmix.kernels import bicliques, bits, covering
 from unmix.maths.arrays import Array
 
 LISTING = 3 * 10**9  # words that listing all bicliques may look at
@@ -106,6 +105,8 @@ class Covering(Stage):
 
     def open(self, data: Block, rng: np.random.Generator) -> Held:
         """Reduce the problem, and list or generate candidates."""
+        from unmix.kernels import bits
+
         until, d = time.monotonic() + self.seconds, data.x.shape[1]
         rows, fixed = packed(data, self.threshold, self.owner, self.names), self.fixed
         problem = pose(rows, data.w, d, fixed, self.apart)
@@ -131,6 +132,8 @@ class Covering(Stage):
 
     def _candidates(self, problem: Problem, alone: np.ndarray) -> tuple[np.ndarray, bool]:
         """All maximal bicliques, if there are not too many; else those of single users, permissions and pairs."""
+        from unmix.kernels import bicliques, bits
+
         n, d = len(problem.R), len(problem.C)
         if not n:
             return np.zeros((0, problem.R.shape[1]), np.uint64), True
@@ -150,6 +153,8 @@ class Covering(Stage):
 
     def _costs(self, problem: Problem, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """What each candidate costs if all users who may have it do."""
+        from unmix.kernels import bits
+
         role, member, grant = self.prices
         out = np.full(len(B), role)
         if member:
@@ -167,6 +172,8 @@ class Covering(Stage):
 
     def start(self, before: Any, data: Held, rng: np.random.Generator) -> Chosen:
         """The greedy cover."""
+        from unmix.kernels import covering
+
         chosen = data.left[covering.greedy(*data.cover.arrays)] if data.rows else data.left[:0]
         roles = data.B[np.concatenate([data.taken, chosen]).astype(np.int64)].view(np.int64)
         first = Chosen(roles, roles[:0], np.ones(data.rows), data.least, 0, 0, not data.rows)
@@ -178,6 +185,8 @@ class Covering(Stage):
 
     def price(self, U: Chosen, data: Held) -> float:
         """What a cover costs, the fixed roles included."""
+        from unmix.kernels import bits
+
         B = np.ascontiguousarray(U.roles).view(np.uint64)
         own = self._costs(data.problem, bits.meet(B, data.problem.C), B).sum() if len(B) else 0.0
         return float(own) + self.prices[0] * len(data.fixed)
@@ -196,6 +205,8 @@ class Covering(Stage):
 
     def _known(self, U: Chosen, data: Held, rng: np.random.Generator) -> Chosen:
         """All candidates are known: local search, then integer programming."""
+        from unmix.kernels import covering
+
         cover, first = data.cover, self._marked(U.roles, data.B[data.left])
         if not U.round:
             weight, state = U.weight.copy(), rng.integers(1, 1 << 62, 1).astype(np.uint64)
@@ -210,6 +221,8 @@ class Covering(Stage):
 
     def _generated(self, U: Chosen, data: Held, rng: np.random.Generator) -> Chosen:
         """Candidates of most weight through single pairs, then local search among all."""
+        from unmix.kernels import bits, covering
+
         problem = data.problem
         known = np.vstack([data.B, *(np.ascontiguousarray(a).view(np.uint64) for a in (U.pool, U.roles))])
         B = np.vstack([known, self._priced(U.weight, problem, rng)])
@@ -245,6 +258,8 @@ class Covering(Stage):
 
     def _priced(self, weight: np.ndarray, problem: Problem, rng: np.random.Generator) -> np.ndarray:
         """Candidates through pairs drawn by their weight, with weights that are shaken a little."""
+        from unmix.kernels import bicliques
+
         m = len(weight)
         some = rng.choice(m, min(SEEDS, m), replace=False, p=weight / weight.sum())
         W = np.zeros((len(problem.R), len(problem.C)))
@@ -287,6 +302,8 @@ class Covering(Stage):
 
 def crossings(problem: Problem, pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The user of each pair with a few others of its permission: what these have in common is often one true role."""
+    from unmix.kernels import bits
+
     mine = [np.flatnonzero(row) for row in bits.unpack(problem.C, len(problem.R))]
     many = rng.integers(1, OTHERS + 1, len(pairs))
     row = np.repeat(np.arange(len(pairs)), many)
@@ -305,6 +322,8 @@ def trimmed(problem: Problem, B: np.ndarray, wide: bool) -> tuple[np.ndarray, np
     A role keeps permissions that some member is known to need: all that its members have in common or, where `wide` is
     false, those that no other of their roles holds.
     """
+    from unmix.kernels import bicliques, bits
+
     if not len(B):
         return B, np.zeros(0)
     d, need = len(problem.C), problem.N

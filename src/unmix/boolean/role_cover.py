@@ -28,7 +28,6 @@ from unmix.engine.described import Described
 from unmix.engine.layout import Shape
 from unmix.engine.stage import Stage
 from unmix.engine.trace import Fit
-from unmix.kernels import bicliques, bits
 from unmix.maths.arrays import Array
 from unmix.model import Model
 from unmix.model.capabilities import Reconstructs
@@ -200,6 +199,8 @@ class RoleCover(Reconstructs, Model):
 
     def local(self, U: Parts, b: Block) -> Local:
         """Which roles each row has, and how many of its grants no role holds."""
+        from unmix.kernels import bits
+
         rows = self._packed(b)
         z = self._roles_of(U, rows.ones, rows.may)
         lost, _ = bits.errors(rows.ones, bits.product(bits.pack(z), bits.pack(U.roles)))
@@ -210,6 +211,8 @@ class RoleCover(Reconstructs, Model):
         return packed(b, self.threshold, type(self).__name__, self.shape.names)
 
     def _roles_of(self, U: Parts, ones: np.ndarray, may: np.ndarray) -> np.ndarray:
+        from unmix.kernels import bicliques, bits
+
         order = np.argsort(U.roles.sum(axis=1), kind="stable")
         return np.asarray(bicliques.assigned(ones, may, bits.pack(U.roles), order))
 
