@@ -89,20 +89,21 @@
         ],
       };
     },
-    histogram: (c) => {
+    histogram: (c) => {  // odd ones before the usual: on an axis of roots a bar on another would look too low
       const odd = c.bins.some((b) => b.odd);
       return {
         height: 240, x: { label: c.x, ticks: 6 }, y: { label: c.y, type: "sqrt", ticks: 5, grid: true },
         color: { domain: ["usual", "odd"], range: ["var(--pale)", "var(--mark)"], legend: odd },
         marks: [
-          Plot.rectY(bars(c), { x1: "low", x2: "high", y: "rows", fill: "what", inset: (b) => (b.what === "odd" ? 2.5 : 0.5), title: (b) => `${b.rows} rows, ${b.what}\nscores ${d3.format(",.3~g")(b.low)} to ${d3.format(",.3~g")(b.high)}`, tip: true }),
+          ...[["usual", 0.5], ["odd", 2.5]].map(([what, inset]) => Plot.rectY(c.bins.filter((b) => b[what]), {
+            x1: "low", x2: "high", y: what, fill: () => what, insetLeft: inset, insetRight: inset, tip: true,
+            title: (b) => `${b[what]} rows, ${what}\nscores ${d3.format(",.3~g")(b.low)} to ${d3.format(",.3~g")(b.high)}`,
+          })),
           Plot.ruleY([0]),
         ],
       };
     },
   };
-  // One before the other: on an axis of roots a bar on another would look too low.
-  const bars = (c) => ["usual", "odd"].flatMap((what) => c.bins.map((b) => ({ low: b.low, high: b.high, what, rows: b[what] }))).filter((b) => b.rows);
 
   // The number of each group in its middle, the largest first; where one is already, beside it.
   const numbers = (plot, groups) => {
