@@ -31,6 +31,12 @@ class Candidates(NamedTuple):
     sets: Annotated[np.ndarray, Array("c d", low=0.0, high=1.0)]
 
 
+class Stats(NamedTuple):
+    """What each candidate would gain."""
+
+    gains: Annotated[np.ndarray, Array("c")]
+
+
 class Parts(NamedTuple):
     """U: the roles, those not chosen yet empty, how many are chosen, and the candidates."""
 
@@ -71,7 +77,7 @@ class GreedyRoles(BooleanModel):
         for piece in np.array_split(np.arange(len(U.candidates)), pieces):
             gains[piece] = w @ np.maximum(value @ U.candidates[piece].T, 0.0).astype(np.float64)
         loss = np.where(covered, minus * zeros, plus * ones).sum(axis=1, dtype=np.float64)
-        return Local(z if b.closing else None, gains, b.sum(loss))
+        return Local(z if b.closing else None, Stats(gains), b.sum(loss))
 
     def _sides(self, b: Block) -> tuple[np.ndarray, np.ndarray]:
         """Cells that are known to be 1, and to be 0."""
@@ -90,11 +96,12 @@ class GreedyRoles(BooleanModel):
             covered |= z[:, j, None] & role
         return z, covered
 
-    def update(self, U: Parts, stats: np.ndarray) -> Parts:
+    def update(self, U: Parts, stats: Stats) -> Parts:
         """One role more, if one gains anything."""
-        if U.chosen == len(U.roles) or not len(stats) or not stats.max() > 0:
+        gains = stats.gains
+        if U.chosen == len(U.roles) or not len(gains) or not gains.max() > 0:
             return U
-        best = int(np.flatnonzero(stats >= (1.0 - ROUNDING) * stats.max())[0])
+        best = int(np.flatnonzero(gains >= (1.0 - ROUNDING) * gains.max())[0])
         roles = np.array(U.roles)
         roles[U.chosen] = U.candidates[best]
         return Parts(roles, U.chosen + 1, U.candidates)
@@ -105,7 +112,7 @@ class GreedyRoles(BooleanModel):
 
     def described(self, U: Any, data: Any) -> Described:
         """Roles, candidates and what these gain."""
-        return Described(Parts, Annotated[np.ndarray, Array("c")], Any, {"k": self.n_components})
+        return Described(Parts, Stats, Any, {"k": self.n_components})
 
     def notes(self, U: Parts) -> list[str]:
         """Roles that nothing is left for."""

@@ -103,8 +103,8 @@ class RoleMiner(GreedyRoles):
     >>> import numpy as np
     >>> from unmix import RoleMiner
     >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
-    >>> RoleMiner(2).fit(X).roles_.astype(int).tolist()
-    [[1, 1, 0, 0], [0, 0, 1, 1]]
+    >>> sorted(RoleMiner(2).fit(X).roles_.astype(int).tolist())
+    [[0, 0, 1, 1], [1, 1, 0, 0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -40,6 +40,12 @@ class Parts(NamedTuple):
     axes: Annotated[np.ndarray, Array("k d")]
 
 
+class Stats(NamedTuple):
+    """Second moments."""
+
+    M: Annotated[np.ndarray, Array("d d")]
+
+
 class RoundedSVD(BooleanModel):
     """Roles by rounding a truncated singular value decomposition: a baseline.
 
@@ -145,7 +151,7 @@ class RoundedSVD(BooleanModel):
             M = np.asarray((full.T @ (full if b.w is None else sp.diags_array(b.w) @ full)).toarray(), dtype=np.float64)
         else:
             M = full.T @ b.weighted(full)
-        return Local(self._assigned(U, s) if b.closing else None, M, b.sum(left))
+        return Local(self._assigned(U, s) if b.closing else None, Stats(M), b.sum(left))
 
     def _scores(self, U: Parts, x: Any, seen: np.ndarray | None) -> np.ndarray:
         """Row by row the least squares over the known cells."""
@@ -162,9 +168,9 @@ class RoundedSVD(BooleanModel):
         alone = (self.roles_of(U) * U.axes).sum(axis=1)
         return np.asarray((s > self.assignment_threshold * alone) & (alone > 0))
 
-    def update(self, U: Parts, stats: np.ndarray) -> Parts:
+    def update(self, U: Parts, stats: Stats) -> Parts:
         """Leading eigenvectors, by falling eigenvalue."""
-        return Parts(self._leading(stats))
+        return Parts(self._leading(stats.M))
 
     def _leading(self, M: np.ndarray) -> np.ndarray:
         d, k = len(M), self.n_components
@@ -178,7 +184,7 @@ class RoundedSVD(BooleanModel):
 
     def described(self, U: Any, data: Any) -> Described:
         """Axes and second moments."""
-        return Described(Parts, Annotated[np.ndarray, Array("d d")], Any, {"k": self.n_components})
+        return Described(Parts, Stats, Any, {"k": self.n_components})
 
     def notes(self, U: Parts) -> list[str]:
         """Roles that no entry was large enough for."""

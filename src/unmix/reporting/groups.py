@@ -10,7 +10,7 @@ from unmix.explanation import FoundGroups
 from unmix.explanation.columns import Plain, sums
 from unmix.explanation.groups import Trait, found_groups
 from unmix.explanation.words import listed, percent, plural
-from unmix.reporting.candidates import candidates, one_cloud
+from unmix.reporting.candidates import Found, candidates, one_cloud
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.selection.answer import MANY, PIECES
@@ -20,6 +20,7 @@ FEWEST = 10  # rows that are asked for groups
 POINTS = 5000  # of the map, at most
 HEAT = 12  # columns of the picture of what sets groups apart
 LISTED = 4  # groups whose shares are in the first sentence
+TITLE = "Which groups there are"
 SURENESS = {
     "sure": "Sure: all rows, halves of them and other looks at them agree on that number. On planted tables that was "
     "right in 95 of 100 and more.",
@@ -44,20 +45,7 @@ def groups(view: View) -> Section | None:
     low, high = answer.range
     skewed = any(t.answer.k == 1 for t in tried) and low > 1 and one_cloud(best, view.seed)
     if best.k == 1 or low == 1 or skewed:
-        told = f"There are no clear groups: the {view.rows} are one cloud, as far as these columns tell."
-        if best.k > 1:
-            cut = f"the {view.rows} may be cut into {best.k}"
-            told = f"There are no clear groups: {cut}, but one cloud explains them as well."
-        reason, sureness = answer.reason, answer.sureness
-        if skewed:
-            reason, sureness = (
-                f"One skewed cloud explains the rows as well as {best.k} groups of {best.name} do.",
-                "open",
-            )
-            why += (f"{reason} It has the same axes, and along each the density of the rows made to have one mode.",)
-        facts = {"groups": 1, "range": [1, high], "sureness": sureness, "reason": reason}
-        shown = [part for part in (_map(view, np.zeros(view.some.n, int), best.tried.plane), *curve) if part]
-        return Section("groups", "Groups", "Which groups there are", told, [], shown, code, facts, why)
+        return _one(view, best, skewed, Section("groups", "Groups", TITLE, "", [], curve, code, {}, why))
     labels = np.asarray(best.model.predict(best.tried.every))
     found = found_groups(best.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
     sizes = ", ".join(percent(g.share) for g in found.groups)
@@ -95,7 +83,24 @@ def groups(view: View) -> Section | None:
         "apart": [[t.text for t in g.traits[:5]] for g in found.groups],
         "typical": [None if g.typical is None else int(view.numbers[g.typical.row]) + 1 for g in found.groups],
     }
-    return Section("groups", "Groups", "Which groups there are", told, said, shown, code, facts, why)
+    return Section("groups", "Groups", TITLE, told, said, shown, code, facts, why)
+
+
+def _one(view: View, best: Found, skewed: bool, asked: Section) -> Section:
+    """What is told where one cloud explains the rows as well."""
+    told = f"There are no clear groups: the {view.rows} are one cloud, as far as these columns tell."
+    if best.k > 1:
+        cut = f"the {view.rows} may be cut into {best.k}"
+        told = f"There are no clear groups: {cut}, but one cloud explains them as well."
+    answer, why = best.tried.answer, asked.why
+    reason, sureness = answer.reason, answer.sureness
+    if skewed:
+        reason, sureness = f"One skewed cloud explains the rows as well as {best.k} groups of {best.name} do.", "open"
+        why += (f"{reason} It has the same axes, and along each the density of the rows made to have one mode.",)
+    facts = {"groups": 1, "range": [1, int(answer.range[1])], "sureness": sureness, "reason": reason}
+    drawn = _map(view, np.zeros(view.some.n, int), best.tried.plane)
+    shown = [*([drawn] if drawn else []), *asked.shown]
+    return asked._replace(answer=told, shown=shown, facts=facts, why=why)
 
 
 def _apart(found: FoundGroups) -> str:

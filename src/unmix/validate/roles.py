@@ -16,8 +16,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from unmix.kernels import bits
-
 
 class RoleErrors(NamedTuple):
     """How far roles are from a list of grants.
@@ -34,6 +32,12 @@ class RoleErrors(NamedTuple):
         How many roles somebody has.
     complexity : int
         Roles, roles given to users, and permissions in roles, added up.
+
+    Examples
+    --------
+    >>> from unmix.validate import role_errors
+    >>> role_errors([[1, 1, 0], [0, 1, 1]], [[1, 1, 0]], [[1], [0]]).n_roles
+    1
     """
 
     deviation: float
@@ -54,6 +58,12 @@ class RoleMatch(NamedTuple):
         The share of permissions that differ; of a planted role without a match, from none.
     mismatch : float
         The mean of these over as many roles as the larger of both has; one too many counts from none.
+
+    Examples
+    --------
+    >>> from unmix.validate import match_roles
+    >>> match_roles([[0, 1, 1], [1, 0, 0]], [[1, 0, 0], [0, 1, 0]]).distance.round(2).tolist()
+    [0.0, 0.33]
     """
 
     found: np.ndarray
@@ -72,6 +82,15 @@ class Generalisation(NamedTuple):
         The share of hidden grants that roles give.
     precision : float
         The share of what roles give among hidden cells that is granted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import RoleCover
+    >>> from unmix.validate import role_generalisation
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
+    >>> role_generalisation(RoleCover().fit(X), X, random_state=0).precision
+    1.0
     """
 
     error: float
@@ -102,6 +121,8 @@ def role_errors(X: Any, roles: Any, assignments: Any) -> RoleErrors:
     >>> found.coverage, found.over_grants, found.complexity
     (0.5, 0.0, 4)
     """
+    from unmix.kernels import bits
+
     ones, known = truth(X)
     U, Z = _truth_of(roles, "roles"), _truth_of(assignments, "assignments")
     if Z.shape != (ones.shape[0], U.shape[0]) or U.shape[1] != ones.shape[1]:
@@ -173,6 +194,15 @@ def role_generalisation(model: Any, X: Any, *, seen: float = 0.5, random_state: 
     Returns
     -------
     generalisation : Generalisation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import RoleCover
+    >>> from unmix.validate import role_generalisation
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
+    >>> round(role_generalisation(RoleCover().fit(X), X, seen=0.75, random_state=0).found, 2)
+    0.89
     """
     if not 0 < seen < 1:
         raise ValueError(f"seen={seen!r}: give a share between 0 and 1")
@@ -214,6 +244,15 @@ def role_stability(
     -------
     stability : ndarray of shape (k,)
         1 where a role was found in every fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unmix import RoleCover
+    >>> from unmix.validate import role_stability
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
+    >>> role_stability(RoleCover().fit(X), X, n_resamples=3, random_state=0).tolist()
+    [1.0, 1.0]
     """
     if n_resamples < 1 or not 0 < share <= 1:
         raise ValueError(f"n_resamples={n_resamples!r}, share={share!r}: give a number from 1 on and a share up to 1")
@@ -251,5 +290,7 @@ def _truth_of(X: Any, name: str) -> np.ndarray:
 
 def _gaps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """How many cells of each pair of rows differ."""
+    from unmix.kernels import bits
+
     both = bits.shared(bits.pack(a), bits.pack(b)).astype(np.int64)
     return np.asarray(a.sum(axis=1)[:, None] + b.sum(axis=1) - 2 * both)
