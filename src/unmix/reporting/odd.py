@@ -142,7 +142,9 @@ def _spread(view: View, scores: np.ndarray, out: np.ndarray) -> Chart:
     usual, strange = (np.histogram(np.minimum(scores[rows], edges[-1]), edges)[0] for rows in (~out, out))
     bins = [{"low": float(a), "high": float(b), "usual": int(u), "odd": int(o)}
             for a, b, u, o in zip(edges, edges[1:], usual, strange, strict=False)]  # fmt: skip
-    caption = f"How strange rows are: scores of the {view.rows}" + (", the odd ones marked." if out.any() else ".")
+    caption = f"How strange rows are: scores of {'the ' + view.rows if view.partial else 'all rows'}" + (
+        ", the odd ones marked." if out.any() else "."
+    )
     if beyond := len(scores) - len(near):
         most = number(float(scores.max()), min(decimals(float(scores.max())), 1))
         caption += f" The last bar also holds {plural(beyond, 'row')} further out, up to a score of {most}."
