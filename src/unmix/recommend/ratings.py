@@ -131,7 +131,7 @@ def one_place(wanted: Any, known: np.ndarray | None, n: int, what: str) -> int:
     """Where one is that must be known."""
     at = int(places([wanted], known, n)[0]) if np.ndim(wanted) == 0 else n
     if at == n:
-        first = 0 if known is None else known[0]
+        first = 0 if known is None else known[:1].tolist()[0]  # as Python writes it
         rest = "fold_in(ratings) makes new ones known" + (
             ", and so does {item: rating, …} in place of a user" * (what == "user")
         )
