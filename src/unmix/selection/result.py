@@ -27,8 +27,8 @@ class Selection:
     range : tuple of int
         The least and the largest k that may be defended.
     sureness : {"sure", "open"}
-        How sure k is. On planted tables "sure" was right in at least 95 of 100, "open" in 6 of 10: there take the
-        range and not the number.
+        How sure k is. On planted tables whose columns count alike "sure" was right in at least 95 of 100, "open" in 6
+        of 10: there take the range and not the number. Where few columns dominate, "open" was never right.
     reason : str
         Why, in sentences.
     model : estimator
