@@ -27,7 +27,7 @@ browser:  ## Chromium, which looks at the report, where apt may install it; with
 quick: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) -m "not slow"
 
-processors: $(VENV)/.test  ## every test as on a processor with AVX2 alone, and with SSE2 alone
+processors: $(VENV)/.test  ## every test, our code compiled for AVX2 alone and for SSE2 alone, OpenBLAS as with AVX2
 	for cpu in haswell generic; do \
 		NUMBA_CPU_NAME=$$cpu NUMBA_CPU_FEATURES= OPENBLAS_CORETYPE=Haswell $(PYTEST) || exit 1; done
 

@@ -31,8 +31,10 @@ def cases() -> dict[str, Any]:
 
 def again(saved: dict[str, Any], run: Whole) -> dict[str, Any]:
     """A whole run with some cases as they were measured later, which their notes say."""
-    new = {r.name: asdict(r) | {"notes": [*r.notes, "measured again, after the others"]} for r in run.reports}
-    return saved | {"reports": [new.get(r["name"], r) for r in saved["reports"]]}
+    new = {r.name: asdict(r) | {"notes": [*r.notes, "measured later than the others"]} for r in run.reports}
+    found = {r["name"]: r for r in saved["reports"]} | new
+    order = {name: i for i, name in enumerate(cases())}
+    return saved | {"reports": sorted(found.values(), key=lambda r: order.get(r["name"], -1))}
 
 
 def keep(processor: str, run: Whole, whole: bool = True) -> None:
@@ -66,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
         for case in chosen:
             tell(f"{case.name:32} {case.title}")
         return 0
+    if options.again and (options.quick or options.only):
+        parser.error("--again is for the page, whose cases are measured in full, with all contestants")
     pretend(options.processor)
     tell(f"{Machine()}; processor: {options.processor}\n")
     if options.quick:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import unmix
 from attack import __main__ as program
 from attack import arrays, files, harness, interrupts, kills
-from attack.harness import Child, Report, attacks, generator
+from attack.harness import Child, Report, attacks, generator, spoken
 from attack.mutations import KINDS
 
 SECONDS = 2.5
@@ -129,3 +131,24 @@ def test_a_model_that_is_half_written_is_found(monkeypatch, tmp_path):
     monkeypatch.setattr(harness.unmix.PCA, "publish", torn)
     with pytest.raises(ValueError, match="explained_variance_"):
         interrupts.interrupted("PCA", 5.0, 1, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda: np.linalg.svd(np.full((3, 3), np.nan)),
+        lambda: np.linalg.cholesky(-np.eye(3)),
+        lambda: scipy.linalg.eigh(np.full((3, 3), np.nan)),
+        lambda: np.ones(3) + np.ones(4),
+    ],
+)
+def test_what_arithmetic_says_is_no_sentence_of_ours(broken):
+    with pytest.raises(ValueError, match=r"\w") as told:
+        broken()
+    assert not spoken(told.value)
+
+
+def test_a_refusal_in_a_sentence_is():
+    with pytest.raises(ValueError, match="n_samples=2 should be") as told:
+        unmix.KMeans(3).fit(np.ones((2, 2)))
+    assert spoken(told.value)

@@ -104,6 +104,16 @@ def test_cases_that_are_measured_again_take_their_places():
 
     run = harness.Whole.of(again(asdict(whole(("one", "1"), ("two", "2"))), whole(("two", "3"))))
     assert [(r.name, r.rows, bool(r.notes)) for r in run.reports] == [("one", [("1",)], False), ("two", [("3",)], True)]
+    first, last = list(cases())[:1], list(cases())[-1:]
+    run = harness.Whole.of(again(asdict(whole((*last, "1"))), whole((*first, "2"))))  # a case that was not there
+    assert [r.name for r in run.reports] == first + last
+
+
+@pytest.mark.parametrize("but", ["--quick", "--only=unmix"])
+def test_what_is_put_on_the_page_is_measured_in_full(but, capsys):
+    with pytest.raises(SystemExit):
+        main(["startup", "--again", but])
+    assert "--again is for the page" in capsys.readouterr().err
 
 
 def test_quality_gap():

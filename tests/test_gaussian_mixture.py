@@ -545,6 +545,13 @@ def test_columns_of_one_value_within_components_are_named(kind):
         GaussianMixture(2, covariance_type=kind, random_state=0).fit(unmix.Table(frame))
 
 
+@pytest.mark.parametrize("kind", ["full", "tied", "diag"])
+def test_a_column_in_a_large_unit_is_small_and_not_of_one_value(kind):
+    X = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 1.0, 1e-4]
+    with pytest.warns(ConvergenceWarning, match=r"columns 2 are small beside it; scale the columns"):
+        GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+
+
 @pytest.mark.parametrize("what", ["small numbers", "few rows"])
 def test_columns_beside_which_the_ridge_is_large_and_few_rows_are_reported(what):
     rng = np.random.default_rng(0)

@@ -18,6 +18,7 @@ import unmix
 from unmix.engine.sources import as_source
 from unmix.model import fit_together
 from unmix.selection.asked import size_of
+from unmix.selection.criteria import column_means
 from unmix.selection.likeness import Likeness, one_mode
 from unmix.selection.question import Question
 
@@ -128,6 +129,11 @@ def test_held_out_entries_find_the_rank(make):
     X = rng.gamma(1.0, 1.0, (120, 3)) @ rng.gamma(1.0, 1.0, (3, 15)) + 0.2 * rng.random((120, 15))
     answer = quietly(unmix.select, make(random_state=0), X, range(1, 6), "entries", random_state=0)
     assert answer.k == 3
+
+
+def test_columns_without_a_cell_are_guessed_by_the_mean_of_all():
+    x = np.array([[4.0, np.nan, 1.0], [2.0, np.nan, np.nan]])
+    np.testing.assert_allclose(column_means(x, np.array([1.0, 3.0])), [2.5, 11 / 5, 1.0])
 
 
 def test_held_out_entries_rise_again():

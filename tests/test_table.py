@@ -448,3 +448,18 @@ def test_what_is_seen_in_pieces_of_unlike_size_is_what_is_seen_at_once(monkeypat
         size = np.abs(part).max()
         np.testing.assert_allclose(column.seen.mean, (part / size).mean() * size, rtol=1e-12)
         np.testing.assert_allclose(column.seen.deviation, (part / size).std() * size, rtol=1e-12)
+
+
+def test_rows_that_do_not_rise_are_refused():
+    table = unmix.Table(pd.DataFrame({"a": np.arange(9.0), "b": np.arange(9.0) ** 2}))
+    for rows in ([5, 3], [2, 2], [-1, 3], [8, 9]):
+        with pytest.raises(ValueError, match="rows must be numbers that rise, of 0 to 8"):
+            table.rows(rows)
+    with pytest.raises(ValueError, match=r"rows: \(4,\) truth values of a table of 9 rows"):
+        table.rows(np.ones(4, bool))
+    assert table.rows([0, 3, 8])["a"].to_pylist() == [0, 3, 8]
+
+
+def test_a_part_is_of_about_the_size_that_was_asked_for():
+    table = unmix.Table(np.random.default_rng(0).normal(size=(3000, 2)))
+    assert [table.part(rows).n for rows in (10, 100, 1200)] == [10, 100, 1200]

@@ -68,7 +68,7 @@ from unmix.model.peer import Peer
 from unmix.model.starved import scarce, starved
 
 ROUNDING = {"float32": 1e-5, "float64": 1e-9}  # of correlations, up to which columns follow from each other
-FLAT = 4  # columns that are named as those without width
+NAMED = 4  # columns that have no width
 RESETS_LIMIT = 3  # per component: one that becomes empty after that stays empty
 PARAMETERS = {"weights": "weights_init", "means": "means_init", "covariances": "precisions_init"}
 
@@ -367,19 +367,27 @@ class GaussianMixture(GaussianBase):
         """Why components have no width, and what to do."""
         every = np.diagonal(U.covariances, axis1=-2, axis2=-1) if is_matrix(self.covariance_type) else U.covariances
         every = every[:, None] if self.covariance_type == "spherical" else every
-        flat = np.broadcast_to(every, U.means.shape) <= 2.0 * self.reg_covar
-        flat = flat & thin[:, None] & ~flat.all(axis=1, keepdims=True)  # of equal rows all columns are flat
-        at, names = np.flatnonzero(flat.any(axis=0)), self.column_names
-        if not len(at):
+        variances = np.broadcast_to(every, U.means.shape)
+        low = (variances <= 2.0 * self.reg_covar) & thin[:, None]
+        low &= ~low.all(axis=1, keepdims=True)  # of equal rows, and of small numbers, all columns are
+        total = U.weights @ (variances + (U.means - U.weights @ U.means) ** 2)
+        flat = low & (variances - self.reg_covar <= ROUNDING[self.shape.dtype.name] * total)
+        if flat.any():
             return (
-                "a constant column, equal rows, fewer rows than columns, or numbers that are small beside it; scale "
-                "the columns or lower reg_covar, try fewer components or another covariance_type"
+                f"within them columns {self._named(flat)} hold one value, as categories and whole numbers do; take "
+                "Mixture, which knows these for what they are, or leave them out"
             )
-        told = ", ".join(str(j) if names is None else repr(names[j]) for j in at[:FLAT]) + " …" * (len(at) > FLAT)
+        if low.any():
+            return f"columns {self._named(low)} are small beside it; scale the columns or lower reg_covar"
         return (
-            f"within them columns {told} hold one value, as categories and whole numbers do; take Mixture, which "
-            "knows these for what they are, raise reg_covar or leave them out"
+            "a constant column, equal rows, fewer rows than columns, or numbers that are small beside it; scale "
+            "the columns or lower reg_covar, try fewer components or another covariance_type"
         )
+
+    def _named(self, some: np.ndarray) -> str:
+        """The columns that are so in any component."""
+        at, names = np.flatnonzero(some.any(axis=0)), self.column_names
+        return ", ".join(str(j) if names is None else repr(names[j]) for j in at[:NAMED]) + " …" * (len(at) > NAMED)
 
     def publish(self, fit: Fit) -> None:
         """Set weights_, means_, covariances_ and their kin."""

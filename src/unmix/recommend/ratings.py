@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unmix.engine.sources import Source, as_source
+from unmix.engine.sources.arrays import check_csr
 from unmix.engine.sources.arrow import is_frame
 from unmix.engine.sources.triples import Triples, table_columns, triples
 from unmix.maths.arrays import Array
@@ -31,7 +32,7 @@ class Ratings(NamedTuple):
     def matrix(self, d: int) -> Any:
         """The CSR matrix."""
         x = sp.csr_array((self.values, self.items, self.ends), shape=(len(self.ends) - 1, d))
-        x.check_format(full_check=True)
+        check_csr(x)
         return x
 
 

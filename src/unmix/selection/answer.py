@@ -1,7 +1,9 @@
 """Which k, which range of k, how sure that is, and why, in words.
 
 - sure: halves of the rows and every other look agree on one k. Right in at least 95 of 100 planted tables.
-- open: else. Right in 6 of 10 where columns count alike: take the range, not the number.
+- open: else. Right in 6 of 10: take the range, not the number.
+
+Both where columns count alike. Where few columns dominate "sure" was right in 3 of 4, "open" in none of 12.
 """
 
 from __future__ import annotations

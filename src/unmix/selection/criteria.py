@@ -114,16 +114,22 @@ def with_holes(source: Source) -> np.ndarray:
     x = source.whole(get_config().budget)
     if isinstance(x, np.ndarray):
         return x.astype(np.float64)
-    if source.absent == "zero":
-        return np.asarray(x.toarray(), dtype=np.float64)
     if 8.0 * source.n * source.d > get_config().budget:
         raise MemoryError(
             f"held-out entries of {source.n} × {source.d} cells are looked at in dense rows, which take "
             f"{human(8.0 * source.n * source.d)}: take fewer rows, or raise the budget"
         )
+    if source.absent == "zero":
+        return np.asarray(x.toarray(), dtype=np.float64)
     out = np.full(x.shape, np.nan)
     out[np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices] = x.data
     return out
+
+
+def column_means(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Means of the cells that are not NaN; of columns without any, the mean of all cells."""
+    total, count = weight @ np.nan_to_num(x), weight @ ~np.isnan(x)
+    return np.where(count > 0, total / np.maximum(count, 1e-300), total.sum() / max(count.sum(), 1e-300))
 
 
 def entries(q: Question) -> Score:
@@ -136,11 +142,11 @@ def entries(q: Question) -> Score:
     for f in range(q.folds):
         out = fold == f
         masked = np.where(out, np.nan, x)
+        mean = column_means(masked, q.weight)
         if not q.model.empty_columns:
             masked[:, ~(seen & ~out).any(axis=0)] = 0.0
         models = [q.sized(k) for k in q.ks]
         fit_together(models, masked, [q.w] * len(models), [q.seed] * len(models))
-        mean = np.nansum(masked * w, axis=0) / np.maximum((w * ~np.isnan(masked)).sum(axis=0), 1e-300)
         total = float((w * (np.where(out, x, 0) - mean) ** 2)[out].sum())
         size = float((w * np.where(out, x, 0) ** 2).sum())
         total = max(total, 1e-12 * size) or 1.0  # columns may not vary

@@ -11,5 +11,6 @@ def rows_of(n: int, rows: int) -> np.ndarray:
     """The numbers of about so many of n rows, in pieces spread evenly; of all where there are hardly more."""
     if n <= 2 * rows:
         return np.arange(n)
-    starts = np.linspace(0, n - max(1, rows // PIECES), PIECES).astype(np.int64)
-    return np.unique(starts[:, None] + np.arange(max(1, rows // PIECES)))
+    pieces = min(PIECES, rows)
+    starts = np.linspace(0, n - rows // pieces, pieces).astype(np.int64)
+    return np.unique(starts[:, None] + np.arange(rows // pieces))

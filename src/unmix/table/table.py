@@ -176,7 +176,11 @@ class Table(Source):
         import pyarrow as pa
 
         rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape != (self.n,):
+            raise ValueError(f"rows: {rows.shape} truth values of a table of {self.n} rows; give one for each row")
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        if len(at) and not (at[0] >= 0 and at[-1] < self.n and (np.diff(at) > 0).all()):
+            raise ValueError(f"rows must be numbers that rise, of 0 to {self.n - 1}; sort them with numpy.unique")
         names = [*self.recipe.columns, *self.role("weight", "id", "label")]
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []
         some = [self.raw.slice(int(run[0]), int(run[-1]) + 1, names) for run in runs] or [self.raw.slice(0, 0, names)]

@@ -122,7 +122,7 @@ class Csr(Source):
         lost = x.nnz - csr.nnz
         if columns is not None:
             csr = sp.csr_array(csr[:, columns])
-        csr.check_format(full_check=True)  # compiled loops go through these indices unchecked
+        check_csr(csr)
         if not csr.has_canonical_format:
             csr, lost = csr.copy(), lost + csr.nnz
             csr.sum_duplicates()
@@ -197,6 +197,17 @@ def entries(x: Any, kept: np.ndarray) -> Any:
     """CSR rows with only those of their entries for which `kept` is True."""
     before = np.concatenate([[0], np.cumsum(kept)]).astype(x.indptr.dtype)
     return csr_of(x.data[kept], x.indices[kept], before[x.indptr], x.shape)
+
+
+def check_csr(x: Any) -> None:
+    """Compiled loops go through its indices unchecked."""
+    try:
+        x.check_format(full_check=True)
+    except ValueError as e:
+        raise ValueError(
+            f"Input X is a sparse matrix whose arrays do not fit together ({e}): make it anew from its entries, as "
+            "scipy.sparse.csr_array((values, (rows, columns)), shape=(n, d))"
+        ) from e
 
 
 def without_zeros(x: Any) -> Any:
