@@ -65,7 +65,7 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         The fit ends when a pass raises the mean log-likelihood by no more.
     max_iter : int, default=100
         Maximum number of passes after the annealing.
-    n_init : int, default=5
+    n_init : int, default=10
         Starts, which share every pass; the likeliest is kept.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of what `impute` draws.
@@ -123,7 +123,7 @@ class MultiAssignmentClustering(Density, Imputes, BooleanModel):
         cooling: float = 0.97,
         tol: float = 1e-5,
         max_iter: int = 100,
-        n_init: int = 5,
+        n_init: int = 10,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
