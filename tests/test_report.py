@@ -12,6 +12,7 @@ from sklearn import datasets
 from sklearn.metrics import adjusted_rand_score
 
 import unmix
+from unmix.explanation.rows import reasons
 from unmix.table import TableError
 
 
@@ -307,12 +308,49 @@ def test_numbers_are_written_as_their_column_is():
     odd = next(s for s in unmix.report(frame).sections if s.key == "odd")
     shown = " ".join(" ".join(row) for part in odd.shown for row in getattr(part, "rows", []))
     assert "-80,000" in shown
-    assert "c 9 (usually 0 to" in shown
+    assert "c: 9 (usually 0)" in shown
     assert "e+0" not in shown
     spread = next(part for part in odd.shown if hasattr(part, "kind"))
     assert "The last bar also holds" in spread.caption
     assert spread.values["bins"][-1]["odd"] >= 1
     assert spread.values["bins"][-1]["high"] < 0.1 * 80_000
+
+
+def test_names_that_are_numbers_are_not_taken_for_values():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    x[7] = [9.0, -0.1, -8.0]
+    [why] = reasons(unmix.Table(pd.DataFrame(x)), [7])
+    assert re.fullmatch(r"column 0: 9\.0 \(usually \S+ to \S+\); column 2: -8\.0 \(usually \S+ to \S+\)", why)
+    flat = np.where(np.arange(60) == 7, 5.0, np.where(np.arange(60) % 30 == 0, 1.0, 0.0))
+    assert reasons(unmix.Table(pd.DataFrame({"mostly 0": flat})), [7]) == ["mostly 0: 5 (usually 0)"]
+    assert found_text(x) == "column 0"
+
+
+def found_text(x):
+    """How the column is called that sets the second group apart."""
+    model = unmix.KMeans(2, random_state=0).fit(x + 30.0 * (np.arange(60) % 2)[:, None] * [1, 0, 0])
+    return unmix.explain(model).groups[1].traits[0].text.split(":")[0]
+
+
+def test_iris_is_told_in_plain_words():
+    report = unmix.report(datasets.load_iris(as_frame=True).data)
+    groups, components = (next(s for s in report.sections if s.key == key) for key in ("groups", "components"))
+    assert "3 groups (30%, 33% and 37% of them), but how many is open: 2 to 4 can be defended." in groups.answer
+    assert components.answer.startswith("1 component (a combination of columns) tells 73% of what varies, the others")
+    assert "It is mostly 'petal length (cm)'" in components.answer
+    said = {part.kind: part.caption for part in groups.shown if hasattr(part, "kind")}
+    assert "Component 1 is mostly 'petal length (cm)', 'petal width (cm)'" in said["dots"]
+    assert "higher (purple) or lower (brown)" in said["heat"]
+    assert "lower is better" in said["curve"]
+    assert "chosen as said above" in said["curve"]  # the lowest is at 2
+
+
+def test_two_columns_are_all_directions_there_are():
+    frame, _ = planted(0)
+    groups = next(s for s in unmix.report(frame[["height", "weight"]].dropna()).sections if s.key == "groups")
+    said = {part.kind: part.caption for part in groups.shown if hasattr(part, "kind")}
+    assert said["dots"] == "Rows by their two columns, by group."
+    assert "chosen as said above" not in said["curve"]  # it is the lowest
 
 
 def test_only_some_rows_of_a_long_table_are_looked_at():

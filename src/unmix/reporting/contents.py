@@ -172,12 +172,13 @@ def _distances(view: View) -> tuple[list[str], dict[str, float]]:
         return [], {}
     like = number(found.effective_columns, min(decimals(found.effective_columns), 1))
     text = (
-        f"Distances of rows vary as they would in about {like} unrelated columns."
+        f"Distances between rows vary as they would in about {like} unrelated columns: the more there are, the less "
+        "near and far differ."
         if found.effective_columns > 1
-        else "Distances of rows vary more than they would in a single column: some rows are far from the others."
+        else "Distances between rows vary more than they would in a single column: some are far from the others."
     )
     facts = {"effective_columns": float(found.effective_columns)}
     if found.trusted:
-        text += f" Close by, the rows spread in about {found.likelihood.value:.2g} directions."
+        text += f" Around each row, its neighbours spread in about {found.likelihood.value:.2g} directions."
         facts["intrinsic_dimension"] = float(found.likelihood.value)
     return [text], facts
