@@ -114,9 +114,9 @@ class Table(Source):
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
         endless = [c for c in self.columns if c.seen.infinite and c.role == "used"]
         told = [
-            f"{c.seen.infinite} infinite {'cell' if one else 'cells'} of {c.name!r} {'is' if one else 'are'} taken for missing"
+            f"{c.seen.infinite} infinite {said} taken for missing"
             for c in endless
-            for one in [c.seen.infinite == 1]
+            for said in [f"cell of {c.name!r} is" if c.seen.infinite == 1 else f"cells of {c.name!r} are"]
         ]
         self.notes = [*raw.notes, *told, *left_out(self.columns), *self._told()]
         if not self.recipe.uses:
