@@ -34,7 +34,7 @@ def many(rng):
     called = [f"group {g + 1}" for g in range(k)]
     points = [[*rng.normal(size=2).round(3).tolist(), int(g)] for g in rng.integers(1, k + 1, size=3000)]
     cells = [{"group": g, "column": c, "value": float(rng.normal()), "text": c} for g in called for c in names]
-    bars = [{"name": str(i + 1), "value": 0.2 / (i + 1), "on": i < 7} for i in range(20)]
+    bars = [{"name": str(i + 1), "value": 0.96 / (i + 1), "on": i < 7} for i in range(20)]
     shown = [
         Chart("dots", "Rows.", {"points": points, "x": "component 1", "y": "component 2"}),
         Chart("heat", "Groups.", {"cells": cells, "columns": names, "groups": called}),

@@ -23,6 +23,12 @@ COMMANDS = ("info", "select", "cluster", "reduce", "outliers", "impute", "fit", 
 FORMATS = ("csv", "tsv", "parquet", "feather", "jsonl", "xlsx")
 
 
+def test_the_package_is_the_command():
+    """0.3 s: for those whose path has no scripts."""
+    done = subprocess.run([sys.executable, "-m", "unmix", "--version"], capture_output=True, text=True, check=True)
+    assert unmix.__version__ in done.stdout
+
+
 @pytest.fixture(scope="module")
 def frame():
     """Three groups of people, with whatever else tables hold."""

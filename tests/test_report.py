@@ -12,6 +12,7 @@ from sklearn import datasets
 from sklearn.metrics import adjusted_rand_score
 
 import unmix
+from unmix.explanation.rows import reasons
 from unmix.table import TableError
 
 
@@ -307,12 +308,54 @@ def test_numbers_are_written_as_their_column_is():
     odd = next(s for s in unmix.report(frame).sections if s.key == "odd")
     shown = " ".join(" ".join(row) for part in odd.shown for row in getattr(part, "rows", []))
     assert "-80,000" in shown
-    assert "c 9 (usually 0 to" in shown
+    assert "c: 9 (usually 0)" in shown
     assert "e+0" not in shown
     spread = next(part for part in odd.shown if hasattr(part, "kind"))
     assert "The last bar also holds" in spread.caption
     assert spread.values["bins"][-1]["odd"] >= 1
     assert spread.values["bins"][-1]["high"] < 0.1 * 80_000
+
+
+def test_names_that_are_numbers_are_not_taken_for_values():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    x[7] = [9.0, -0.1, -8.0]
+    frame = pd.DataFrame(x, columns=["1988", "1989", "1990"])
+    [why] = reasons(unmix.Table(frame), [7])
+    assert why == "column 1990: -8.0 (usually -1.5 to 1.7); column 1988: 9.0 (usually -2.3 to 1.6)"
+    flat = np.where(np.arange(60) == 7, 5.0, np.where(np.arange(60) % 30 == 0, 1.0, 0.0))
+    assert reasons(unmix.Table(pd.DataFrame({"mostly 0": flat})), [7]) == ["mostly 0: 5 (usually 0)"]
+    frame["1988"] += 30.0 * (np.arange(60) % 2)
+    table = unmix.Table(frame)
+    groups = unmix.explain(unmix.KMeans(2, random_state=0).fit(table), table).groups
+    assert groups[0].traits[0].text.startswith("column 1988: ")
+
+
+def test_iris_is_told_in_plain_words():
+    report = unmix.report(datasets.load_iris(as_frame=True).data)
+    groups, components = (next(s for s in report.sections if s.key == key) for key in ("groups", "components"))
+    assert "3 groups (30%, 33% and 37% of them), but how many is open: 2 to 4 can be defended." in groups.answer
+    assert components.answer.startswith("1 component (a combination of columns) tells 73% of what varies, the others")
+    assert "It is mostly 'petal length (cm)'" in components.answer
+    said = {part.kind: part.caption for part in groups.shown if hasattr(part, "kind")}
+    assert "Component 1 is mostly 'petal length (cm)', 'petal width (cm)'" in said["dots"]
+    assert "higher (purple) or lower (brown)" in said["heat"]
+    assert "lower is better" in said["curve"]
+    assert "chosen as said above" in said["curve"]  # the lowest is at 2
+
+
+def test_one_column_is_told_as_one():
+    x = np.random.default_rng(0).normal(size=8)  # too few rows for any other question
+    assert unmix.report(pd.DataFrame({"a": x})).summary[0] == "8 rows and 1 column, of numbers; no cell is empty."
+    told = unmix.report(pd.DataFrame({"a": x, "b": 1.0})).summary[0]
+    assert told == "8 rows and 2 columns, of which 1 is used (of numbers); no cell is empty."
+
+
+def test_two_columns_are_all_directions_there_are():
+    frame, _ = planted(0)
+    groups = next(s for s in unmix.report(frame[["height", "weight"]].dropna()).sections if s.key == "groups")
+    said = {part.kind: part.caption for part in groups.shown if hasattr(part, "kind")}
+    assert said["dots"] == "Rows by their two columns, by group."
+    assert "chosen as said above" not in said["curve"]  # it is the lowest
 
 
 def test_only_some_rows_of_a_long_table_are_looked_at():

@@ -46,6 +46,20 @@ def classes(api):
                 yield f"api/{room}.md", thing
 
 
+def test_what_pages_import_comes_with_the_docs():
+    """`make docs` runs them where nothing else is installed."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [
+        *found["dependencies"],
+        *(need for name in ("docs", "dask", "plot") for need in found["optional-dependencies"][name]),
+    ]
+    there = {re.match(r"[\w-]+", need)[0].replace("scikit-learn", "sklearn") for need in asked}
+    blocks = [re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL) for path in DOCS.glob("*.md")]
+    code = "\n".join([*(block for page in blocks for block in page), *(path.read_text() for path in GALLERY)])
+    used = set(re.findall(r"^ *(?:import|from) (\w+)", code, re.MULTILINE)) - {"skeleton"}  # is beside the examples
+    assert used - sys.stdlib_module_names - there == set()
+
+
 def test_every_public_name_has_a_page(api, pages):
     for name in unmix.__all__:
         where = f"models/{name}.md" if name in unmix.models() else f"api/{api.FILES.get(name, name)}.md"

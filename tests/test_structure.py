@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "explanation": {"explanation", "model", "table", "engine", "maths"},
     "plot": {"plot", "explanation", "selection", "validate", "linear", "table", "engine", "model"},
     "reporting": {"reporting", "explanation", "selection", "table", "engine", "io", "model"},
+    "__main__.py": {"cli"},
     "cli": {
         "cli",
         "reporting",

@@ -394,6 +394,8 @@ def test_infinite_cells_are_not_observed_and_said():
     table = Table({"x": [1.0, 2.0, float("inf"), 4.0, -float("inf")], "y": [1.0, 5.0, 2.0, 8.0, 3.0]})
     np.testing.assert_array_equal(np.isnan(table.read(0, 5)[:, 0]), [False, False, True, False, True])
     assert "2 infinite cells of 'x' are taken for missing" in table.notes
+    one = Table({"x": [1.0, 2.0, float("inf"), 4.0], "y": [1.0, 5.0, 2.0, 8.0]})
+    assert "1 infinite cell of 'x' is taken for missing" in one.notes
 
 
 def test_names_of_levels_are_unlike_names_of_columns():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unmix.explanation.columns import Plain, Sums
-from unmix.explanation.words import as_text, decimals, number, percent, plural, shortened, table
+from unmix.explanation.words import as_text, called, decimals, number, percent, plural, shortened, table
 from unmix.table.recipe import Use
 
 CLEAR = 0.4  # standard deviations, from which on a column is said to set a group apart
@@ -243,9 +243,9 @@ def _trait(use: Use, unit: Unit, own: np.ndarray, others: np.ndarray, effect: np
         level = use.levels[1] if use.width == 1 else use.levels[j]
         if use.width == 1 and by < 0:  # of two levels that which is more frequent here
             level, value, rest, by = use.levels[0], 1.0 - value, 1.0 - rest, -by
-        text = f"{use.name} = {level}: {percent(value)} (others {percent(rest)})"
+        text = f"{called(use.name)} = {level}: {percent(value)} (others {percent(rest)})"
     else:
-        text = f"{use.name}: {unit.written(value)} (others {unit.written(rest)})"
+        text = f"{called(use.name)}: {unit.written(value)} (others {unit.written(rest)})"
     return Trait(use.name, level, value, rest, by, text)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unmix.engine.sources.base import Source
 from unmix.explanation.columns import Plain
-from unmix.explanation.words import decimals, number, percent
+from unmix.explanation.words import called, decimals, number, percent
 
 TOLD = 3  # cells of a row
 SAMPLED = 20_000  # rows, evenly spread, that stand for the others
@@ -54,7 +54,9 @@ def _why(plain: Plain, usual: np.ndarray, x: np.ndarray) -> str:
             j = int(cell.argmax()) if use.width > 1 else int(cell[0])
             share = float(column[:, j].mean() if use.width > 1 else abs(1 - j - column[:, 0].mean()))
             if share <= RARE:
-                found.append((-np.log(max(share, 1e-6)), f"{use.name} = {use.levels[j]} (in {percent(share)} of rows)"))
+                found.append(
+                    (-np.log(max(share, 1e-6)), f"{called(use.name)} = {use.levels[j]} (in {percent(share)} of rows)")
+                )
             continue
         values, value = column[:, 0], float(cell[0])
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
@@ -63,7 +65,7 @@ def _why(plain: Plain, usual: np.ndarray, x: np.ndarray) -> str:
         if not unit or abs(value - middle) < FAR * unit or a <= value <= b:
             continue
         places = decimals(float(values.std())) if (values % 1).any() else 0
-        text = f"{use.name} {number(value, places)} (usually {number(float(a), places)} to {number(float(b), places)})"
-        found.append((abs(value - middle) / unit, text))
+        usually = " to ".join(dict.fromkeys(number(float(v), places) for v in (a, b)))
+        found.append((abs(value - middle) / unit, f"{called(use.name)}: {number(value, places)} (usually {usually})"))
     found.sort(key=lambda pair: -pair[0])
     return "; ".join(text for _, text in found[:TOLD]) or "no single cell: an unusual combination"

@@ -50,6 +50,11 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def called(name: str) -> str:
+    """A column as a line names it that has numbers, too: a name that is a number is said to be one."""
+    return f"column {name}" if name.removeprefix("-").replace(".", "", 1).isdigit() else name
+
+
 def shortened(name: str, width: int) -> str:
     """A name that fits, its middle left out."""
     if len(name) <= width:

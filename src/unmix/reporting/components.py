@@ -6,7 +6,7 @@ import numpy as np
 
 import unmix
 from unmix.explanation import FoundComponents
-from unmix.explanation.words import listed, percent, plural
+from unmix.explanation.words import called, listed, percent, plural
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 
@@ -31,17 +31,23 @@ def components(view: View) -> Section | None:
     assert isinstance(found, FoundComponents)
     shares = np.asarray(scree.explained_variance_ratio_, dtype=np.float64)
     told = float(sum(c.explained or 0.0 for c in found.components[:k]))
+    if len(found.components) > 1:
+        view.axes = f"Component 1 is mostly {_named(found, 0)}, component 2 {_named(found, 1)}."
     if k:
-        first = f"The first is {_named(found, 0)}" + (f", the second {_named(found, 1)}" if k > 1 else "")
-        which = f"{plural(k, 'component')} {'is' if k == 1 else 'are'} more than chance"
-        answer = f"{which} and {'tells' if k == 1 else 'tell'} {percent(told)} of what varies. {first}."
+        which = f"{plural(k, 'component')} ({'a combination' if k == 1 else 'combinations'} of columns)"
+        tells = f"{'tells' if k == 1 else 'tell'} {percent(told)} of what varies"
+        rest = ", the others no more than chance would" if k < len(shares) else ""
+        first = "It" if k == 1 else "The first"
+        second = f", the second {_named(found, 1)}" if k > 1 else ""
+        answer = f"{which} {tells}{rest}. {first} is mostly {_named(found, 0)}{second}."
     else:
         answer = "The columns vary independently: no component tells more than chance would."
     bars = [{"name": str(i + 1), "value": float(v), "on": i < k} for i, v in enumerate(shares)]
     shown: list[Chart | Grid] = [
         Chart(
             "columns",
-            "Share of the variance that each component tells; the filled ones tell more than unrelated columns would.",
+            "Share of the variance that each component tells; the darker ones tell more than unrelated columns would."
+            + f" The first {most}." * (most < min(d, n - 1)),
             {"bars": bars, "x": "component", "y": "share of variance"},
         ),
         *([_made_of(found, k)] if k else []),
@@ -81,7 +87,7 @@ def _made_of(found: FoundComponents, k: int) -> Grid:
         total += c.explained or 0.0
         some = list(c.loadings.items())[:5]
         strong = [(name, f"{v:+.2f}".replace("-", "−")) for name, v in some if abs(v) >= WEAK * abs(some[0][1])]
-        words = ", ".join(f"{name} {v}" for name, v in strong)
+        words = ", ".join(f"{called(name)} {v}" for name, v in strong)
         rows.append([str(i + 1), words, percent(c.explained or 0.0), percent(min(total, 1.0))])
     heads = ["component", "made of (correlations)", "tells", "together"]
     return Grid(f"Correlations of columns with the components, the strongest first.{more}", heads, rows, 2)

@@ -31,7 +31,8 @@ def contents(view: View) -> Section:
     kinds = _kinds(used)
     odd = [*_hardly_vary(view), *_twice(view)]
     answer = f"{plural(table.n, 'row')} and {plural(len(table.columns), 'column')}"
-    answer += f", {kinds}" if len(used) == len(table.columns) else f", of which {len(used):,} are used ({kinds})"
+    verb = "is" if len(used) == 1 else "are"
+    answer += f", {kinds}" if len(used) == len(table.columns) else f", of which {len(used):,} {verb} used ({kinds})"
     holes = [c for c in used if c.seen.missing]
     answer += (
         f"; {percent(empty / cells)} of the cells are empty, in {plural(len(holes), 'column')}."
@@ -69,7 +70,7 @@ def _kinds(used: list[Column]) -> str:
     }
     count = {kind: sum(c.kind == kind for c in used) for kind in words}
     some = [f"{n:,} {words[kind]}" for kind, n in count.items() if n]
-    return ", ".join(some) if len(some) > 1 or len(used) < 2 else "all " + some[0].split(" ", 1)[1]
+    return ", ".join(some) if len(some) > 1 else "all " * (len(used) > 1) + some[0].split(" ", 1)[1]
 
 
 def _columns(columns: list[Column]) -> Grid:
@@ -172,12 +173,13 @@ def _distances(view: View) -> tuple[list[str], dict[str, float]]:
         return [], {}
     like = number(found.effective_columns, min(decimals(found.effective_columns), 1))
     text = (
-        f"Distances of rows vary as they would in about {like} unrelated columns."
+        f"Distances between rows vary as they would in about {like} unrelated columns: the more there are, the less "
+        "near and far differ."
         if found.effective_columns > 1
-        else "Distances of rows vary more than they would in a single column: some rows are far from the others."
+        else "Distances between rows vary more than they would in a single column: some are far from the others."
     )
     facts = {"effective_columns": float(found.effective_columns)}
     if found.trusted:
-        text += f" Close by, the rows spread in about {found.likelihood.value:.2g} directions."
+        text += f" Around each row, its neighbours spread in about {found.likelihood.value:.2g} directions."
         facts["intrinsic_dimension"] = float(found.likelihood.value)
     return [text], facts

@@ -11,6 +11,7 @@ from unmix.explanation.columns import Plain, sums
 from unmix.explanation.groups import Trait, found_groups
 from unmix.explanation.words import listed, percent, plural
 from unmix.reporting.candidates import Found, candidates, one_cloud
+from unmix.reporting.leading import CRITERION
 from unmix.reporting.section import Chart, Grid, Section
 from unmix.reporting.view import View
 from unmix.selection.answer import MANY, PIECES
@@ -28,8 +29,8 @@ SURENESS = {
     "number was right in 6 of 10 then: take the range.",
 }
 SAID = {
-    "sure": "The {rows} fall into {groups}",
-    "open": "The {rows} may fall into {groups}, but how many is open",
+    "sure": "The {rows} fall into {groups}{sizes}",
+    "open": "The {rows} may fall into {groups}{sizes}, but how many is open",
 }
 
 
@@ -48,25 +49,25 @@ def groups(view: View) -> Section | None:
         return _one(view, best, skewed, Section("groups", "Groups", TITLE, "", [], curve, code, {}, why))
     labels = np.asarray(best.model.predict(best.tried.every))
     found = found_groups(best.name, Plain(view.some), sums(Plain(view.some), [labels]), view.some.role("id"))
-    sizes = ", ".join(percent(g.share) for g in found.groups)
-    told = SAID[answer.sureness].format(rows=view.rows, groups=plural(best.k, "group"))
-    told += f" ({sizes} of them)" if best.k <= LISTED else ""
-    told += f"; {low} to {high} can be defended." if high > low else "."
+    sizes = f" ({listed([percent(g.share) for g in found.groups])} of them)" if best.k <= LISTED else ""
+    told = SAID[answer.sureness].format(rows=view.rows, groups=plural(best.k, "group"), sizes=sizes)
+    told += f": {low} to {high} can be defended." if high > low else "."
     told += _apart(found)
-    where = f"Told are those of {best.name}, found in {view.looked_at}{best.tried.among}."
+    where = f"The groups below are those of {best.name}, found in {view.looked_at}{best.tried.among}."
     if view.left_out:
         where += " Rows that do not fit were left out; then each was given to the group that it is nearest to."
     said = [SURENESS[answer.sureness], where]
     if best.tried.leading:
-        said[0] = f"How many: {answer.reason}"
+        said[0] = answer.reason
     elif len(tried) > 1 or high > low:
         said[1] += (
-            f" Of all numbers that can be defended, and that there are rows enough to tell, {best.k} is the likeliest, "
-            f"and of the models that find {best.k} this one: each group is seen as a Gaussian, which can be asked of "
-            "every model alike."
+            f" Of the numbers that can be defended, and that there are rows enough to tell, {best.k} makes the rows "
+            f"likeliest, and of the models with {best.k} groups this one does. To judge all models alike, each group "
+            "is taken for a Gaussian."
         )
     if best.k > MANY and answer.sureness == "open":
         said.append(PIECES)
+        told += " So many may also be pieces of one gradient."
     code += "" if best.made == "model" else f"\nmodel = {best.made}"
     code += "\nprint(unmix.explain(model, table))" if best.tried.every is view.some else ""
     shown = [
@@ -111,17 +112,18 @@ def _apart(found: FoundGroups) -> str:
 
 def _map(view: View, labels: np.ndarray, plane: np.ndarray | None = None) -> Chart | None:
     """Rows on the first two components, or on two columns that are all there is."""
-    uses, pca = view.some.recipe.uses, view.components
+    uses, pca, meaning = view.some.recipe.uses, view.components, ""
+    overlap = " Groups that overlap here may be apart in other directions."
     if plane is not None:
         z, labels, axes = plane[view.fits], labels[view.fits], ["component 1", "component 2"]
         where = "on the first two components of the columns that were looked at here"
     elif pca is not None and pca.n_components_ > 1:
         z, axes = np.asarray(pca.transform(view.usual), dtype=np.float64)[:, :2], ["component 1", "component 2"]
         labels = labels[view.fits]
-        where = "on the first two components"
+        where, meaning = "on the first two components", f" {view.axes}"
     elif len(uses) == 2 and all(use.kind in AMOUNTS for use in uses):
         z, axes = np.column_stack([*view.some.recipe.decode(view.x).values()]), [use.name for use in uses]
-        where = "by their two columns"
+        where, overlap = "by their two columns", ""
     else:
         return None
     known = np.isfinite(z).all(axis=1)
@@ -130,10 +132,8 @@ def _map(view: View, labels: np.ndarray, plane: np.ndarray | None = None) -> Cha
     points = [[float(f"{a:.5g}"), float(f"{b:.5g}"), int(g) + 1] for (a, b), g in
               zip(z[::step], labels[::step], strict=True)]  # fmt: skip
     one_of = "" if step == 1 else f" One row in {step} is drawn."
-    if labels.any():
-        caption = f"Rows {where}, by group. Groups that overlap here may be apart in other directions.{one_of}"
-    else:
-        caption = f"Rows {where}.{one_of}"
+    grouped = bool(labels.any())
+    caption = f"Rows {where}{', by group' * grouped}.{meaning}{overlap * grouped}{one_of}"
     return Chart("dots", caption, {"points": points, "step": step, "x": axes[0], "y": axes[1]})
 
 
@@ -160,7 +160,8 @@ def _effects(found: FoundGroups) -> Chart:
         for group, t in traits:
             value, text = _of_level(found, group, t, level)
             cells.append({"group": group, "column": row, "value": round(value, 2), "text": text})
-    caption = "How much higher (or lower) a group is than the other rows, in standard deviations of the column."
+    caption = "How much higher (purple) or lower (brown) a group is than the other rows, in standard deviations of the "
+    caption += "column." + " Blank: no cell of the group is known." * (len(cells) < len(names) * len(found.groups))
     return Chart("heat", caption, {"cells": cells, "columns": names, "groups": [g.name for g in found.groups]})
 
 
@@ -182,11 +183,15 @@ def _curve(answer: Any, k: int) -> list[Chart | Grid]:
         return []
     values = np.asarray(columns[name], dtype=np.float64)
     points = [[int(at), float(v)] for at, v in zip(columns["k"], values, strict=True) if np.isfinite(v)]
-    from unmix.selection.criteria import WORDS
+    from unmix.selection.criteria import HIGH_IS_GOOD, WORDS
 
+    high_is_good = name in (*HIGH_IS_GOOD, CRITERION)
+    best = (max if high_is_good else min)(points, key=lambda point: point[1])[0] if points else k
     words = WORDS[name][0] if name in WORDS else name
     words = f"{words[0].upper()}{words[1:]}"
-    caption = f"{words} for each number of groups; the ring marks those told here, the band what can be defended."
+    caption = f"{words} for each number of groups: {'higher' if high_is_good else 'lower'} is better. The ring marks "
+    caption += "the number told here, the band what can be defended"
+    caption += "." if best == k else ", of which the number told was chosen as said above."
     low, high = answer.range
     return [Chart("curve", caption, {"points": points, "choice": k, "low": low, "high": high,
                                      "x": "number of groups", "y": words})]  # fmt: skip

@@ -68,10 +68,10 @@ def holes(view: View) -> Section | None:
     said = [
         "Guesses are right as far as cells are missing at random or by what other columns show; where a cell is "
         "missing because of its own value, nobody can tell from the table.",
-        f"How they are made, learnt from {learnt.n:,} rows: {reason[:1].lower()}{reason[1:]}.",
     ]
+    why = (f"Learnt from {learnt.n:,} rows: {reason[:1].lower()}{reason[1:]}.",)
     facts = {"known": {row[0]: known for known, row in lines}, "chosen": imputer.chosen_}
-    return Section("holes", "Empty cells", "What the empty cells would hold", answer, said, shown, code, facts)
+    return Section("holes", "Empty cells", "What the empty cells would hold", answer, said, shown, code, facts, why)
 
 
 def _filled(view: View, imputer: Any, off: dict[str, str]) -> list[Grid]:

@@ -47,9 +47,9 @@ def odd(view: View) -> Section | None:
     if count:
         verb = "does" if count == 1 else "do"
         counted = f"{count:,}" if view.partial else plural(count, "row")
-        answer = f"{counted}{of} {verb} not fit the others; the strangest is {rows[0][0]} ({why[0]})."
+        answer = f"{counted}{of} {verb} not fit the others; the strangest is {rows[0][0]} – {why[0]}."
     else:
-        answer = f"{'None' if of else 'No row'}{of} lies further out than the others let expect."
+        answer = f"{'None' if of else 'No row'}{of} stands out: none is further from the others than is to be expected."
     more = f" The first {len(rows)} of {count}." if count > len(rows) else ""
     shown: list[Chart | Grid] = [
         Grid(f"The strangest rows, and where they differ most from what is usual.{more}",

@@ -38,7 +38,7 @@
       };
     },
     columns: (c, width) => ({
-      height: 240,
+      height: 240, marginLeft: 46,
       x: { label: c.x, domain: c.bars.map((d) => d.name), tickFormat: thinned(c.bars.length, width - 60, 20) },
       y: { label: c.y, tickFormat: percent, ticks: 5, grid: true, nice: true },
       marks: [

@@ -16,6 +16,7 @@ from unmix.reporting.section import Chart, Grid, Section
 
 LONG = 24  # characters, from which on a column of words is given room
 TALL = 15  # rows, from which on a table is looked at through a window
+NOTES = "For those who know the models: said while they were tried, by those that were not taken, too."
 SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
 
 
@@ -106,7 +107,13 @@ def _notes(notes: list[str]) -> list[Html]:
     if not notes:
         return []
     return [
-        tag("section", tag("h2", "What the models warned of"), tag("ul", *(tag("li", n) for n in notes)), id="notes")
+        tag(
+            "section",
+            tag("h2", "What the models warned of"),
+            tag("p", NOTES),
+            tag("ul", *(tag("li", n) for n in notes)),
+            id="notes",
+        )
     ]
 
 

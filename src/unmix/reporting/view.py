@@ -29,6 +29,7 @@ class View:
     left_out: bool = False  # whether there are such rows
     fits: np.ndarray = field(init=False)  # which rows of `some` these are
     components: Any = None  # principal components of `x`, once they are known
+    axes: str = ""  # what the first two of them are made of, in a sentence
 
     def __post_init__(self) -> None:
         self.some = self.table.part(ROWS).suited("standardised")

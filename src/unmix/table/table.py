@@ -113,7 +113,11 @@ class Table(Source):
         self.columns = [asked.column(seen, raw) for seen in look(raw, asked.amounts)]
         self._settle(recipe(self.columns, "standardised" if scale == "auto" else "given"))
         endless = [c for c in self.columns if c.seen.infinite and c.role == "used"]
-        told = [f"{c.seen.infinite} infinite cells of {c.name!r} are taken for missing" for c in endless]
+        told = [
+            f"{c.seen.infinite} infinite {said} taken for missing"
+            for c in endless
+            for said in [f"cell of {c.name!r} is" if c.seen.infinite == 1 else f"cells of {c.name!r} are"]
+        ]
         self.notes = [*raw.notes, *told, *left_out(self.columns), *self._told()]
         if not self.recipe.uses:
             name = self.columns[0].name
