@@ -109,6 +109,7 @@ def test_second_moments_of_items_are_those_of_draws():
     assert (squares(outer(mean), 3)[0] == mean.T @ mean).all()
     assert pairs(3)[2].sum() == 9
 
+
 def many(dtype=np.float64, n=150, d=160, k=39):
     """Ratings in memory for which the sums of all items would be large."""
     rng = np.random.default_rng(0)
@@ -117,7 +118,9 @@ def many(dtype=np.float64, n=150, d=160, k=39):
     return X.astype(dtype), {"n_components": k, "posterior": "map", "random_state": 0, "tol": 0}
 
 
-@pytest.mark.parametrize("how", [{}, {"biases": False}, {"feedback": "clicks"}, {"regularization": 0.0, "n_components": 39}])
+@pytest.mark.parametrize(
+    "how", [{}, {"biases": False}, {"feedback": "clicks"}, {"regularization": 0.0, "n_components": 39}]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rounds_on_ratings_in_memory_are_the_passes_over_them(monkeypatch, how, weighted):
     X, parameters = many()

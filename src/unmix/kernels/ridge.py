@@ -5,11 +5,11 @@ An entry (who, what, value) is t = scale · value − offset[what] of a row a = 
 
     ridge_rows       x = (B + λ I + A)⁻¹ g        B the same for all rows
 
-`ridge_columns` adds A and g up, where the entries of a row do not come together, and `ridge_items` solves from these sums.
+`ridge_columns` adds A and g up, where the entries of a row do not come together; `ridge_items` solves from these sums.
 
-Of the entries some are copied side by side, as rows (v, 1, t) times √c, and their products are added up in tiles: in the
-precision of the design, and these sums in float64. Of clicks (α > 0) c is α · value, and g = Σ (1 + α · value) a. What
-is eliminated is the bias, and then the factors, the last one first: what is left of a row is then at its beginning.
+Some entries at a time are copied side by side, as rows (v, 1, t) times √c, and their products are added up in tiles: in
+the precision of the design, and these sums in float64. Of clicks (α > 0) c is α · value, and g = Σ (1 + α · value) a.
+The bias is eliminated first, and then the factors from the last one on: what is left of a row is at its beginning.
 
 A design has rows of whole cache lines; symmetric matrices that leave are the rows of their upper triangle.
 """
@@ -154,9 +154,7 @@ def ridge_rows(values, index, ptr, scale, offset, alpha, root, design, k, base, 
             G[a * step + a] += ridge
         begin, end = ptr[i], ptr[i + 1]
         gather(values, index, begin, end, scale, offset, alpha, root, design, k, step, pitch, panel, S, G, g, s, sums)
-        explained[i] = conclude(
-            G, g, s, sums[0], sums[1], ridge, biased, k, step, x, y, inverse, own, means[i]
-        )
+        explained[i] = conclude(G, g, s, sums[0], sums[1], ridge, biased, k, step, x, y, inverse, own, means[i])
         size[i] = sums[2]
 
 

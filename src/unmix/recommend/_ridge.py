@@ -118,7 +118,9 @@ def sums(U: Parts, rows: Entries, mean: np.ndarray, w: np.ndarray, how: How) -> 
     A, g, e = np.zeros((d, len(pairs(p)[0]))), np.zeros((d, p)), np.zeros(d)
     seen = 1.0 / float(U.unit), float(U.mean) + offset, how.alpha, np.sqrt(w), in_lines(design[:, :k], how.dtype), k
     ridge_columns(columns.values, columns.columns, columns.ends, *seen, how.biases, A, g, e)
-    return Stats(float(w.sum()), weighted_sum(w, mean), weighted_sum(w, outer(mean)), A, g, e, rows.weight_of_columns(w))
+    return Stats(
+        float(w.sum()), weighted_sum(w, mean), weighted_sum(w, outer(mean)), A, g, e, rows.weight_of_columns(w)
+    )
 
 
 def solved(s: Stats, how: How) -> np.ndarray:
