@@ -46,7 +46,7 @@ class How(NamedTuple):
     dtype: Any = np.float64
 
 
-class Side(NamedTuple):
+class Solved(NamedTuple):
     """The most likely members of a side, and what is left of their entries."""
 
     mean: np.ndarray  # (n, p)
@@ -54,7 +54,7 @@ class Side(NamedTuple):
     explained: np.ndarray  # (n,): gᵀ x
 
 
-def solved_rows(U: Parts, other: np.ndarray, w: np.ndarray | None, rows: Entries, how: How, threads: bool) -> Side:
+def solved_rows(U: Parts, other: np.ndarray, w: np.ndarray | None, rows: Entries, how: How, threads: bool) -> Solved:
     """The most likely members of a side whose entries these are, given the other one. Pure."""
     from unmix.kernels.ridge import ridge_rows
 
@@ -65,7 +65,7 @@ def solved_rows(U: Parts, other: np.ndarray, w: np.ndarray | None, rows: Entries
     base = square_of(design.T @ whole if how.alpha else np.zeros((k, k)), k)
     root = np.ones(len(design)) if w is None else np.sqrt(w)
     seen = 1.0 / float(U.unit), float(U.mean) + offset, how.alpha, root, in_lines(design[:, :k], how.dtype), k, base
-    out = Side(np.empty((n, p)), np.empty(n), np.empty(n))
+    out = Solved(np.empty((n, p)), np.empty(n), np.empty(n))
 
     def piece(first: int, last: int) -> None:
         part = slice(first, last)
@@ -184,7 +184,7 @@ class Held(NamedTuple):
     columns: Entries
     w: np.ndarray | None
     weight: float
-    count: np.ndarray  # weights of the ratings of each item
+    counted: np.ndarray  # weights of the ratings of each item
 
 
 class Alternating(Stage):
@@ -211,7 +211,7 @@ class Alternating(Stage):
         mean, loss = users(U, data.rows, self.how, True)
         total = float(loss.sum() if data.w is None else data.w @ loss) + float(U.cost)
         own = solved_rows(U, mean, data.w, data.columns, self.how, True)
-        return with_solved(U, own.mean, own.size - own.explained, data.count, self.how), total / data.weight
+        return with_solved(U, own.mean, own.size - own.explained, data.counted, self.how), total / data.weight
 
     def goal(self, U: Parts, first: float) -> float:
         """A share of the first objective."""
