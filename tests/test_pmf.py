@@ -252,6 +252,19 @@ def test_clicks():
         PMF(2, feedback="clicks").fit(sp.csr_array(-clicks))
 
 
+def test_a_stored_zero_is_no_click():
+    rng = np.random.default_rng(0)
+    clicks = sp.csr_array((rng.random((40, 12)) < 0.3) * 1.0)
+    more = clicks.copy()
+    some = rng.random(more.nnz) < 0.3
+    more.data[some] = 0.0
+    without = more.copy()
+    without.eliminate_zeros()
+    how = {"n_components": 2, "feedback": "clicks", "regularization": 1.0, "random_state": 0, "max_iter": 5}
+    one, other = PMF(**how).fit(more), PMF(**how).fit(without)
+    np.testing.assert_allclose(one.transform(more), other.transform(without), atol=1e-9)
+
+
 def test_clicks_minimise_what_they_say():
     rng = np.random.default_rng(0)
     clicks = sp.csr_array((rng.random((30, 12)) < 0.3) * 1.0)
