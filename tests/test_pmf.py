@@ -517,6 +517,21 @@ def test_select_chooses_the_rank_by_held_out_ratings():
     assert answer.k == 2
 
 
+def test_select_tells_the_regularization_by_held_out_ratings():
+    frame, _ = planted(150, 40, 2, 0.5, 0.3)
+    errors = {}
+    for ridge in (0.5, 30.0):
+        model = PMF(posterior="map", regularization=ridge, max_iter=30)
+        found = [unmix.select(model, X, k=[1, 2, 4], folds=2, random_state=0) for X in (frame, frame_matrix(frame))]
+        np.testing.assert_allclose(found[0].table["entries"], found[1].table["entries"], rtol=1e-6)
+        errors[ridge, found[0].k] = min(found[0].table["entries"])
+    assert min(errors, key=errors.get) == (0.5, 2)
+
+
+def frame_matrix(frame):
+    return triples("user", "item", "rating", data=frame).whole()
+
+
 # ---------------------------------------------------------------- real ratings
 
 
