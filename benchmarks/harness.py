@@ -579,7 +579,7 @@ class Machine:
 
     packages: ClassVar = (
         "unmix", "numpy", "scipy", "numba", "scikit-learn", "scikit-learn-intelex", "faiss-cpu", "gensim", "tomotopy",
-        "nimfa", "tensorly",
+        "nimfa", "tensorly", "cmfrec", "cornac", "implicit", "scikit-surprise",
     )  # fmt: skip
 
     def __str__(self) -> str:

@@ -78,7 +78,7 @@ def _users_of(U, x, ridge):
     from unmix.recommend import _ridge
     from unmix.recommend._sides import entries
 
-    return _ridge.users(U, entries(_block(x)), True, ridge, 0.0)
+    return _ridge.users(U, entries(_block(x)), _ridge.How(True, ridge, 0.0))
 
 
 def test_the_posterior_of_a_user_is_the_gaussian_of_its_equations(fitted):
@@ -108,6 +108,70 @@ def test_second_moments_of_items_are_those_of_draws():
     np.testing.assert_allclose(side.spread[0], C[2, 2])
     assert (squares(outer(mean), 3)[0] == mean.T @ mean).all()
     assert pairs(3)[2].sum() == 9
+
+
+def many(dtype=np.float64, n=150, d=160, k=39):
+    """Ratings in memory for which the sums of all items would be large."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((n, d), density=0.2, rng=rng, format="csr", dtype=np.float64)
+    X.data = 3 + X.data + np.repeat(rng.normal(size=n), np.diff(X.indptr))
+    return X.astype(dtype), {"n_components": k, "posterior": "map", "random_state": 0, "tol": 0}
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"biases": False}, {"feedback": "clicks"}, {"regularization": 0.0, "n_components": 39}]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rounds_on_ratings_in_memory_are_the_passes_over_them(monkeypatch, how, weighted):
+    X, parameters = many()
+    if how.get("feedback"):
+        X.data = np.round(np.abs(X.data))
+    w = np.random.default_rng(1).integers(0, 3, X.shape[0]).astype(float) if weighted else None
+    model = PMF(**parameters | how | {"max_iter": 4}).fit(X, sample_weight=w)
+    monkeypatch.setattr("unmix.recommend.pmf.SUMS", 1 << 30)
+    passes = PMF(**parameters | how | {"max_iter": 4}).fit(X, sample_weight=w)
+    assert [type(s).__name__ for s in model.stages(model.shape)] == ["PMF"]
+    np.testing.assert_allclose([t.objective for t in model.trace_], [t.objective for t in passes.trace_], rtol=1e-6)
+    if how.get("regularization") != 0.0:  # else any solution is one
+        np.testing.assert_allclose(model.components_, passes.components_, atol=1e-8)
+        np.testing.assert_allclose(model.noise_variance_, passes.noise_variance_, rtol=1e-8)
+
+
+def test_rounds_fall_and_give_the_same_bits_on_any_number_of_threads():
+    X, parameters = many()
+    one, other = PMF(**parameters, max_iter=12), PMF(**parameters, max_iter=12)
+    assert [s.name for s in one.stages(unmix.KMeans(2).fit(X.toarray()).shape)] == ["least squares"]
+    with unmix.config(runner="serial"):
+        one.fit(X)
+    with unmix.config(n_jobs=3):
+        other.fit(X)
+    np.testing.assert_array_equal(one.components_, other.components_)
+    assert (np.diff([t.objective for t in one.trace_]) < 0).all()
+    single = PMF(**parameters, max_iter=12).fit(X.astype(np.float32))
+    assert single.components_.dtype == np.float32
+    apart = one.predict(X) - single.predict(X.astype(np.float32))
+    assert np.abs(apart).max() < 1e-3
+
+
+def test_rounds_that_were_stopped_go_on_to_the_same_bits(tmp_path):
+    X, parameters = many()
+    whole = PMF(**parameters, max_iter=6).fit(X)
+
+    class Stop:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            return fitted_estimator is not None and len(fitted_estimator.trace_) == 3
+
+    with unmix.config(checkpoint=tmp_path / "fit", checkpoint_seconds=0):
+        stopped = PMF(**parameters, max_iter=6).set_callbacks(Stop()).fit(X)
+        assert len(stopped.trace_) == 3
+        again = PMF(**parameters, max_iter=6).fit(X)
+    np.testing.assert_array_equal(whole.components_, again.components_)
 
 
 def test_biases_alone_are_a_ridge_regression(ratings):
@@ -186,6 +250,19 @@ def test_clicks():
         PMF(2, feedback="clicks", posterior="variational").fit(sp.csr_array(clicks))
     with pytest.raises(ValueError, match="give counts of at least 0"):
         PMF(2, feedback="clicks").fit(sp.csr_array(-clicks))
+
+
+def test_a_stored_zero_is_no_click():
+    rng = np.random.default_rng(0)
+    clicks = sp.csr_array((rng.random((40, 12)) < 0.3) * 1.0)
+    more = clicks.copy()
+    some = rng.random(more.nnz) < 0.3
+    more.data[some] = 0.0
+    without = more.copy()
+    without.eliminate_zeros()
+    how = {"n_components": 2, "feedback": "clicks", "regularization": 1.0, "random_state": 0, "max_iter": 5}
+    one, other = PMF(**how).fit(more), PMF(**how).fit(without)
+    np.testing.assert_allclose(one.transform(more), other.transform(without), atol=1e-9)
 
 
 def test_clicks_minimise_what_they_say():
@@ -438,6 +515,21 @@ def test_select_chooses_the_rank_by_held_out_ratings():
     source = triples("user", "item", "rating", data=frame)
     answer = unmix.select(PMF(max_iter=30), source, k=[1, 2, 4], criterion="entries", folds=3, random_state=0)
     assert answer.k == 2
+
+
+def test_select_tells_the_regularization_by_held_out_ratings():
+    frame, _ = planted(150, 40, 2, 0.5, 0.3)
+    errors = {}
+    for ridge in (0.5, 30.0):
+        model = PMF(posterior="map", regularization=ridge, max_iter=30)
+        found = [unmix.select(model, X, k=[1, 2, 4], folds=2, random_state=0) for X in (frame, frame_matrix(frame))]
+        np.testing.assert_allclose(found[0].table["entries"], found[1].table["entries"], rtol=1e-6)
+        errors[ridge, found[0].k] = min(found[0].table["entries"])
+    assert min(errors, key=errors.get) == (0.5, 2)
+
+
+def frame_matrix(frame):
+    return triples("user", "item", "rating", data=frame).whole()
 
 
 # ---------------------------------------------------------------- real ratings

@@ -200,7 +200,8 @@ def test_a_file_without_names_and_ratings_that_come_twice(tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--user", "nobody"], "is not among the 200 users"),
+        (["--user", "nobody"], "--user nobody: there is no rating of this user"),
+        (["--user", "7"], "the first of its 200 is 1000"),
         (["--user", 1003, "--names", "a,b"], "give three names"),
         (["--user", 1003, "--names", "a,b,c"], "no column 'a'"),
         ([], "say for whom"),
@@ -223,3 +224,48 @@ def test_a_table_that_holds_no_ratings(tmp_path):
     assert "no number" in run("recommend", text, "--user", "ann").stderr
     unmix.KMeans(1).fit(np.eye(3)).save(tmp_path / "m.unmix")
     assert "holds a KMeans" in run("recommend", tmp_path / "m.unmix", "--user", 1).stderr
+
+
+BLANKS = """who,what,stars
+"Ann Lee","green tea",5
+"Ann Lee",rum,1
+ Bob ,"green tea",4
+ Bob ,ale,2
+Cid,rum,3
+Cid,,2
+,ale,2
+Dan,ale,
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("user,item,rating\n", "holds only a header"),
+        ("user,item,rating\nann,tea,\n,tea,3\n", "holds no rating"),
+        ("user,item,rating\nann,tea,good\nbob,rum,5\nann,rum,4\n", "a rating is 'good', which is no number"),
+    ],
+)
+def test_files_that_hold_no_rating(tmp_path, text, message):
+    path = tmp_path / "ratings.csv"
+    path.write_text(text)
+    done = run("recommend", path, "--user", "ann")
+    assert done.exit_code == 1
+    assert message in done.stderr
+
+
+def test_names_with_blanks_and_lines_that_lack_something(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(BLANKS)
+    ask = ["--names", "who,what,stars", "--components", 1, "--seed", 0]
+    done = run("recommend", path, "--user", "Ann Lee", *ask, "--json")
+    assert done.exit_code in (0, 3), done.output
+    told = json.loads(done.stdout)
+    assert told["ratings"] == 5
+    assert any("3 lines without a user, an item or a rating" in note for note in told["notes"])
+    assert [r["item"] for r in told["recommended"][0]["items"]] == ["ale"]
+    nobody = run("recommend", path, "--user", "Dan", *ask)  # who has no rating
+    assert nobody.exit_code == 1
+    assert "no rating of this user" in nobody.stderr
+    assert "fold_in" not in nobody.stderr

@@ -12,6 +12,7 @@ from unmix.explanation.words import percent, plural, table
 from unmix.io.write import write_tables
 from unmix.recommend import evaluate, split
 from unmix.recommend.pmf import PMF
+from unmix.recommend.ratings import ids, places
 from unmix.table import TableError
 from unmix.table.read import read
 
@@ -109,9 +110,29 @@ def saved(path: str) -> PMF:
 
 def places_of(model: PMF, users: tuple[str, ...]) -> list[Any]:
     """Users as the model calls them: those that are numbers come as text."""
-    if model.user_ids_ is None or model.user_ids_.dtype.kind == "i":
-        return [int(u) if u.lstrip("-").isdigit() else u for u in users]
-    return list(users)
+    return [int(u) if number(u, model.user_ids_) else u for u in users]
+
+
+def users_of(ratings: Any) -> np.ndarray:
+    """Who rated anything."""
+    return np.unique(ids(ratings["user"].to_numpy(), "user"))
+
+
+def check_users(users: tuple[str, ...], known: Any, n: int, file: str) -> None:
+    """Refuse users of whom there is no rating."""
+    for user in users:
+        if places([int(user) if number(user, known) else user], known, n)[0] == n:
+            first = 0 if known is None else known[0]
+            raise TableError(
+                f"--user {user}: there is no rating of this user in {file}. Write users as the file does: the first of "
+                f"its {n:,} is {first}. For somebody new, add lines with their ratings to the file of ratings, and run "
+                "unmix recommend on that"
+            )
+
+
+def number(user: str, known: Any) -> bool:
+    """Whether a user is called by a whole number."""
+    return (known is None or known.dtype.kind == "i") and user.lstrip("-").isdigit()
 
 
 def show(model: PMF, users: tuple[str, ...], how: dict[str, Any], say: Session) -> None:

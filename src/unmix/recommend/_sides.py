@@ -26,7 +26,7 @@ class Side(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What was observed, row after row, and in float64."""
+    """What was observed, row after row."""
 
     values: np.ndarray
     columns: np.ndarray
@@ -44,17 +44,20 @@ class Entries(NamedTuple):
         csc = sp.csr_array((self.values, self.columns, self.ends), shape=(n, self.d)).tocsc()
         return Entries(csc.data, csc.indices, csc.indptr, n)
 
+    def weight_of_columns(self, w: np.ndarray) -> np.ndarray:
+        """The weights of the rows that hold an entry in each column, added up."""
+        return np.bincount(self.columns, np.repeat(w, self.lengths), self.d)
 
-def entries(b: Block) -> Entries:
+
+def entries(b: Block, dtype: Any = np.float64) -> Entries:
     """What was observed in a block: the entries of CSR rows, or the observed cells of dense ones."""
     x = b.x
     if not sp.issparse(x):
         seen = np.ones(x.shape, bool) if b.observed is None else b.observed
         ends = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-        return Entries(
-            x[seen].astype(np.float64), np.nonzero(seen)[1].astype(np.int32), ends.astype(np.int32), x.shape[1]
-        )
-    return Entries(x.data.astype(np.float64), x.indices, x.indptr, x.shape[1])
+        where = np.nonzero(seen)[1].astype(np.int32)
+        return Entries(x[seen].astype(dtype), where, ends.astype(np.int32), x.shape[1])
+    return Entries(x.data.astype(dtype, copy=False), x.indices, x.indptr, x.shape[1])
 
 
 @cache
@@ -110,20 +113,15 @@ def side_of(mean: np.ndarray, covariance: np.ndarray, biases: bool) -> Side:
     return Side(design, offset, second, cross, spread)
 
 
-def in_lanes(design: np.ndarray) -> np.ndarray:
-    """The rows of a design one after the other, each in whole registers and the first at the start of a cache line."""
-    m, p = design.shape
-    wide = -(-p // 8) * 8
-    room = np.zeros(m * wide + 8)
-    skip = -(room.ctypes.data // 8) % 8
+def in_lines(design: np.ndarray, dtype: Any) -> np.ndarray:
+    """The rows of a design one after the other, each of whole cache lines, in numbers of this kind."""
+    m, k = design.shape
+    wide, line = -(-k // 16) * 16, 64 // np.dtype(dtype).itemsize
+    room = np.zeros(m * wide + line, dtype)
+    skip = -(room.ctypes.data // room.itemsize) % line
     flat = room[skip : skip + m * wide]
-    flat.reshape(m, wide)[:, :p] = design
+    flat.reshape(m, wide)[:, :k] = design
     return flat
-
-
-def flat_square(square: np.ndarray) -> np.ndarray:
-    """A square matrix whose rows are in whole registers."""
-    return in_lanes(square)
 
 
 def weights_of(b: Block, n: int) -> np.ndarray:

@@ -96,9 +96,8 @@ def sums(U: Parts, rows: Entries, found: Found, w: np.ndarray, biases: bool) -> 
     A, g, e = np.zeros((d, len(pairs(p)[0]))), np.zeros((d, p)), np.zeros(d)
     seen = columns.values / float(U.unit), columns.columns, columns.ends, float(U.mean) + side.offset
     posterior_columns(*seen, side.spread, w, side.design, side.cross, side.second, A, g, e)
-    count = np.bincount(rows.columns, np.repeat(w, rows.lengths), d)
     m, M = weighted_sum(w, found.mean), weighted_sum(w, outer(found.mean) + found.covariance)
-    return Stats(float(w.sum()), m, M, A, g, e, count)
+    return Stats(float(w.sum()), m, M, A, g, e, rows.weight_of_columns(w))
 
 
 @np.errstate(over="ignore", invalid="ignore")

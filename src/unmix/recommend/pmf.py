@@ -50,6 +50,8 @@ from unmix.recommend.ratings import Ratings, as_ratings, learnt_ids
 FIRST_LOADS = 0.3  # size of the first factors of items, in units of the ratings' deviation, whatever their number
 FIRST_DOUBT = 1e-2  # their variance
 ENTRIES_PER_ITEM = 16  # of a block: adding up the sums of all items then costs little
+SUMS = 1 << 17  # numbers for all items: least squares do without more of them, where the ratings are in memory
+BLOCKS = 4  # then
 
 
 class PMF(Asking, Imputes, Components, Model):
@@ -251,10 +253,28 @@ class PMF(Asking, Imputes, Components, Model):
                 f"with few ratings, or raise memory_budget in unmix.config.{swap}"
             )
 
+    def stages(self, shape: Shape) -> list[Any]:
+        """Passes; or rounds of least squares where ratings are in memory and sums for the items would be large."""
+        if not self._held(shape):
+            return [self]
+        return [_ridge.Alternating(self.first, self._how(shape.dtype), float(self.tol), self.described(None, None))]
+
+    def _held(self, shape: Shape) -> bool:
+        """Whether users and items are solved from the ratings, without sums."""
+        p = self._size
+        return shape.in_memory and not (shape.online or self._averages) and shape.d * p * (p + 1) // 2 > SUMS
+
+    def _how(self, dtype: Any) -> _ridge.How:
+        """What least squares minimise, on rows of this precision."""
+        kind = np.float32 if dtype == np.float32 else np.float64
+        return _ridge.How(self._biased, float(self.regularization), self._alpha, kind)
+
     def sizes(self, shape: Shape) -> Sizes:
         """Blocks of sparse rows so large that a block holds some ratings of each item."""
         if not (shape.sparse and shape.nbytes):
             return Sizes()
+        if self._held(shape):  # one pass over blocks is made, the last
+            return Sizes(max(256, -(-shape.n // BLOCKS)))
         ratings = max(1.0, shape.nbytes / (shape.dtype.itemsize + 4) / shape.n)
         return Sizes(int(np.clip(ENTRIES_PER_ITEM * shape.d / ratings, 256, max(256, -(-shape.n // 8)))))
 
@@ -278,9 +298,13 @@ class PMF(Asking, Imputes, Components, Model):
 
     def start(self, before: Any, data: Block, rng: np.random.Generator) -> Parts:
         """Small random factors; mean and unit of the ratings."""
-        rows, d, p = entries(data), data.x.shape[1], self._size
-        w = np.repeat(weights_of(data, data.x.shape[0]), rows.lengths)
-        mean, unit, variance = scale_of(rows, w, self._biased)
+        rows = entries(data)
+        return self.first(rows, weights_of(data, data.x.shape[0]), rng)
+
+    def first(self, rows: Entries, of_rows: np.ndarray, rng: np.random.Generator) -> Parts:
+        """First parts, from ratings and the weights of their users."""
+        d, p, w = rows.d, self._size, np.repeat(of_rows, rows.lengths)
+        mean, unit, variance = scale_of(rows.values.astype(np.float64, copy=False), w, self._biased)
         if self._clicks:
             if len(rows.values) and rows.values.min() < 0:
                 raise ValueError(f"a number of clicks is {rows.values.min():g}: give counts of at least 0")
@@ -304,14 +328,14 @@ class PMF(Asking, Imputes, Components, Model):
         if self._averages:
             out = _variational.local(U, b, self._biased)
         else:
-            out = _ridge.local(U, b, self._biased, float(self.regularization), self._alpha)
+            out = _ridge.local(U, b, self._how(b.x.dtype))
         return out._replace(z=rated(b)) if b.closing and self.keep_ratings else out
 
     def update(self, U: Parts, s: Stats) -> Parts:
         """The items."""
         if self._averages:
             return _variational.update(U, s)
-        return _ridge.update(U, s, float(self.regularization), self._alpha)
+        return _ridge.update(U, s, self._how(np.float64))
 
     def penalty(self, U: Parts) -> float:
         """What the items cost."""
@@ -361,14 +385,15 @@ class PMF(Asking, Imputes, Components, Model):
         known, new = (entries(Block(sp.csr_array(part), absent=True)) for part in (x[:, :d], x[:, d:]))
         if self._averages:
             return _variational.with_items(U, known, new, self._biased)
-        return _ridge.with_items(U, known, new, self._biased, float(self.regularization), self._alpha)
+        return _ridge.with_items(U, known, new, self._how(np.float64))
 
     def encode(self, U: Parts, b: Block) -> np.ndarray:
         """Factors of each user, and the bias as the last."""
         if self._averages:
             mean = self.found(U, entries(b)).mean
         else:
-            mean = _ridge.users(U, entries(b), self._biased, float(self.regularization), self._alpha)[0]
+            how = self._how(b.x.dtype)
+            mean = _ridge.users(U, entries(b, how.dtype), how)[0]
         return (mean * float(U.unit)).astype(b.x.dtype)
 
     def decode(self, U: Parts, z: np.ndarray) -> np.ndarray:
@@ -416,13 +441,13 @@ class PMF(Asking, Imputes, Components, Model):
         return cls(2, total_samples=240, random_state=0), X, check
 
 
-def scale_of(rows: Entries, w: np.ndarray, centred: bool) -> tuple[float, float, float]:
+def scale_of(values: np.ndarray, w: np.ndarray, centred: bool) -> tuple[float, float, float]:
     """Mean (in units), unit and variance (in squared units) of ratings; the unit is a power of two."""
-    if not len(rows.values) or not w.sum() > 0:
+    if not len(values) or not w.sum() > 0:
         return 0.0, 1.0, 1.0
-    top = float(np.abs(rows.values).max()) or 1.0
+    top = float(np.abs(values).max()) or 1.0
     top = 2.0 ** float(np.floor(np.log2(top)))  # so that no square leaves the range
-    values = rows.values / top
+    values = values / top
     mean = float(np.average(values, weights=w)) if centred else 0.0
     variance = float(np.average((values - mean) ** 2, weights=w))
     if not variance > 1e-24:

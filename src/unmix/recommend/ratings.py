@@ -63,6 +63,8 @@ def columns_of(frame: Any) -> list[np.ndarray]:
     """Users, items and ratings of a frame, each of one kind, and none missing."""
     user, item, rating = table_columns(frame, COLUMNS)
     rating = np.asarray(rating)
+    if not len(rating):
+        raise ValueError("the table of ratings is empty: give at least one entry, a line with user, item and rating")
     if rating.dtype.kind not in "fiub":
         bad = next((v for v in rating.tolist() if not is_number(v)), None)
         if bad is not None:

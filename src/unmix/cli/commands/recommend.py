@@ -57,7 +57,7 @@ def command(
     FILE may also be a model that --save has written; then nothing is fitted.
     """
     from unmix.cli.files import check_targets
-    from unmix.cli.recommending import fitted, keep, read_ratings, saved, show, written
+    from unmix.cli.recommending import check_users, fitted, keep, read_ratings, saved, show, users_of, written
     from unmix.cli.session import session
 
     with session(ask) as say:
@@ -66,8 +66,12 @@ def command(
         check_targets(ask, [ask.file])
         if ask.file.lower().endswith(".unmix"):
             model = saved(ask.file)
+            check_users(users, model.user_ids_, model.known_users, ask.file)
         else:
-            model = fitted(read_ratings(ask.file, names, ask.header, say), components, check, ask.seed, say)
+            ratings = read_ratings(ask.file, names, ask.header, say)
+            known = users_of(ratings)
+            check_users(users, known, len(known), ask.file)  # before a fit that takes its time
+            model = fitted(ratings, components, check, ask.seed, say)
         how = {"n": n, "exclude_seen": not seen, "caution": caution}
         show(model, users, how, say)
         written(model, users, how, say)
