@@ -121,20 +121,34 @@ def is_equal(A, i, B, j):
     return True
 
 
-@kernel()
-def product(Z, U):
+def product(Z: np.ndarray, U: np.ndarray) -> np.ndarray:
     """The Boolean product: row i is the union of those rows of U that z_i names."""
-    n, w = Z.shape[0], U.shape[1]
-    out = np.zeros((n, w), np.uint64)
-    for i in range(n):
+    out = np.empty((len(Z), U.shape[1]), np.uint64)  # NumPy asks for large pages, where the system has them
+    unions(Z, U, out)
+    return out
+
+
+@kernel()
+def unions(Z, U, out):
+    """Sets the product."""
+    w = U.shape[1]
+    for i in range(len(Z)):
+        fresh = True
         for t in range(Z.shape[1]):
             left = Z[i, t]
             while left:
                 k = t * 64 + lowest_bit(left)
                 left &= left - np.uint64(1)
-                for c in range(w):
-                    out[i, c] |= U[k, c]
-    return out
+                if fresh:
+                    for c in range(w):
+                        out[i, c] = U[k, c]
+                    fresh = False
+                else:
+                    for c in range(w):
+                        out[i, c] |= U[k, c]
+        if fresh:
+            for c in range(w):
+                out[i, c] = np.uint64(0)
 
 
 @kernel()
