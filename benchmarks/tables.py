@@ -1,5 +1,7 @@
 """Tables from files on the command line: seconds and peak memory of `unmix cluster`, labels written beside the columns.
 
+With `--report` of `unmix report`, which makes a page.
+
     python -m benchmarks.tables                   # 1M × 50 CSV: numbers, three categories, an id, a date, holes
     python -m benchmarks.tables --gigabytes 5     # one of so many gigabytes
     python -m benchmarks.tables --folder /scratch --keep
@@ -80,20 +82,22 @@ def main() -> None:
     asked.add_argument("--folder", help="where the files are made")
     asked.add_argument("--model", default="KMeans")
     asked.add_argument("--k", help="groups; without it, unmix select is asked", default="5")
+    asked.add_argument("--report", action="store_true", help="unmix report instead of unmix cluster")
     asked.add_argument("--keep", action="store_true", help="leave the files there")
     ask = asked.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="unmix-tables-", dir=ask.folder))
-    source, out = folder / "table.csv", folder / "groups.csv"
+    source, out = folder / "table.csv", folder / ("report.html" if ask.report else "groups.csv")
     n = make(source, None if ask.gigabytes else ask.rows, (ask.gigabytes or 0) * 1e9)
     print(f"{n:,} rows × {COLUMNS} columns, {source.stat().st_size / 1e9:.2f} GB", flush=True)
     number = [] if ask.k == "auto" else ["--k", ask.k]
-    args = ["cluster", str(source), *number, "--model", ask.model, "--out", str(out), "--json"]
+    how = ["report"] if ask.report else ["cluster", *number, "--model", ask.model]
+    args = [*how, str(source), "--out", str(out), "--json"]
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", RUN, *args], capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     peak = next((int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("VmHWM")), 0)
-    written = out.stat().st_size / 1e9 if out.exists() else 0.0
-    print(f"exit {done.returncode}, {took:.1f} s, peak {peak / 1e6:.2f} GB, {written:.2f} GB written")
+    written = out.stat().st_size / 1e6 if out.exists() else 0.0
+    print(f"exit {done.returncode}, {took:.1f} s, peak {peak / 1e6:.2f} GB, {written:,.1f} MB written")
     if done.returncode:
         print(done.stderr[-2000:])
     if not ask.keep:
