@@ -68,7 +68,8 @@ def main() -> None:
                 worst, least = max(r["fdr"] for r in runs), min(r["found"] for r in runs)
                 print(
                     f"{name:18} {rate:6.3f} {fdr:6.2f} {mean['called']:9.0f} {mean['fdr']:8.3f} ({worst:.3f}) "
-                    f"{mean['missing']:7.0f} ({mean['missing fdr']:.3f}) {mean['found']:8.3f} ({least:.3f}) {took:6.1f}",
+                    f"{mean['missing']:7.0f} ({mean['missing fdr']:.3f}) "
+                    f"{mean['found']:8.3f} ({least:.3f}) {took:6.1f}",
                     flush=True,
                 )
 

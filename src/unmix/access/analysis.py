@@ -156,7 +156,7 @@ def analysis(
         "excluded permissions": len(listing.permissions) - len(kept.permissions),
         "direct grants": 0 if marked is None else len(direct),
     }
-    stable = stability(ones, found.roles, seed)
+    stable = stability(ones, found.roles, n_roles, seed)
     return Analysis(kept, judged, names, found.roles, found.members, found.gained, stable, ones, fdr, out)
 
 

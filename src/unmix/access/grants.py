@@ -30,7 +30,7 @@ from unmix.engine.config import get_config
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # among which λ is chosen
 TRIED = 256  # columns that choose it
 LEAST = 200  # ones, and zeros, in a bin of cells that are as much expected
-BINS = 500
+BINS = 50
 FEWEST = 1000  # grants, below which nothing can be promised
 LIKELY = 0.5  # from which on a cell that is not granted may be a grant that is missing
 

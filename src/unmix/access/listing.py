@@ -200,9 +200,9 @@ def _array(X: Any, users: Any, permissions: Any) -> AccessList:
     """A matrix of 0, 1 and NaN, or two columns of ids."""
     if not sp.issparse(X):
         X = np.asarray(X)
-        if X.ndim == 2 and X.shape[1] == 2 and (X.dtype.kind in "OUS" or not np.isin(X, (0, 1)).all()):
-            if X.dtype.kind not in "f" or not np.isnan(X).any():
-                return pairs(X[:, 0].tolist(), X[:, 1].tolist())
+        ids = X.dtype.kind in "OUS" or (X.dtype.kind in "iu" and not np.isin(X, (0, 1)).all())
+        if X.ndim == 2 and X.shape[1] == 2 and ids:
+            return pairs(X[:, 0].tolist(), X[:, 1].tolist())
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise TableError(f"X is an array of shape {X.shape} and type {X.dtype}: give a matrix of 0 and 1, or pairs")
     values = X.data if sp.issparse(X) else X

@@ -1,4 +1,4 @@
-"""Names for roles: the value of an attribute that sets their members or permissions apart, else the most typical one."""
+"""Names for roles: the attribute that sets their members or permissions apart, else the most typical permission."""
 
 from __future__ import annotations
 

@@ -40,28 +40,35 @@ def proposed(ones: Any, n_roles: int | None = None) -> Proposal:
     may = overlap == size[None, :]
     left = ones.toarray()
     fresh = np.where(may, overlap, 0.0)  # grants that each would explain
+    gain, saved = fresh.sum(axis=0), saving(fresh)
     roles, members, gained = [], [], []
     alive = True
     for _ in range(ROUNDS if n_roles is None else n_roles):
-        served = fresh >= 2
-        saved = np.where(served, fresh, 0.0).sum(axis=0) - served.sum(axis=0) - size - 1
-        if n_roles is not None and saved.max() <= 0:
-            saved = fresh.sum(axis=0)
-        best = int(saved.argmax())
-        alive = alive and saved[best] > 0
         if alive:
-            own = fresh[:, best] >= (2 if served[:, best].any() else 1)
-            held = np.flatnonzero(C[best])
-            rows = np.flatnonzero(own)
-            gained.append(int(fresh[rows, best].sum()))
-            left[np.ix_(rows, held)] = False
-            fresh[rows] = np.where(may[rows], left[rows].astype(np.float32) @ C.T.astype(np.float32), 0.0)
+            net = saved - size - 1
+            pays = bool(net.max() > 0)
+            best = int((net if pays or n_roles is None else gain).argmax())
+            alive = pays or (n_roles is not None and gain[best] > 0)
+        if alive:
+            rows = np.flatnonzero(fresh[:, best] >= (2 if pays else 1))
+            before = fresh[rows]
+            gained.append(int(before[:, best].sum()))
+            left[np.ix_(rows, np.flatnonzero(C[best]))] = False
+            after = np.where(may[rows], left[rows].astype(np.float32) @ C.T.astype(np.float32), 0.0)
+            fresh[rows] = after
+            gain += after.sum(axis=0) - before.sum(axis=0)
+            saved += saving(after) - saving(before)
             roles.append(C[best])
-            members.append(own)
+            members.append(np.bincount(rows, minlength=n) > 0)
     k = len(roles)
     return Proposal(
         np.array(roles, bool).reshape(k, d), np.array(members, bool).reshape(k, n).T, np.array(gained, np.int64)
     )
+
+
+def saving(fresh: np.ndarray) -> np.ndarray:
+    """What giving each candidate saves: the grants it explains less one for each member, where that is worth it."""
+    return np.asarray(np.maximum(fresh - 1.0, 0.0).sum(axis=0, dtype=np.float64))
 
 
 def candidates(ones: Any) -> np.ndarray:
@@ -82,13 +89,13 @@ def candidates(ones: Any) -> np.ndarray:
     return np.asarray(C[np.argsort(-worth, kind="stable")[:MOST]])
 
 
-def stability(ones: Any, roles: np.ndarray, seed: int) -> np.ndarray:
+def stability(ones: Any, roles: np.ndarray, n_roles: int | None, seed: int) -> np.ndarray:
     """How surely each role comes back from some of the users: its mean overlap with the most like it."""
     rng, total = np.random.default_rng(seed), np.zeros(len(roles))
     u = roles.astype(np.float32)
     for _ in range(RESAMPLES if len(roles) else 0):
         rows = np.sort(rng.permutation(ones.shape[0])[: max(1, round(KEPT * ones.shape[0]))])
-        v = proposed(sp.csr_array(ones[rows])).roles.astype(np.float32)
+        v = proposed(sp.csr_array(ones[rows]), n_roles).roles.astype(np.float32)
         both = u @ v.T
         either = u.sum(axis=1)[:, None] + v.sum(axis=1)[None, :] - both
         total += (both / np.maximum(either, 1)).max(axis=1, initial=0.0)

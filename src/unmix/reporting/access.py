@@ -94,10 +94,11 @@ def _roles(found: Analysis, code: str) -> Section:
     total = max(found.ones.nnz, 1)
     if k:
         first = order[0]
+        members, held = int(found.members[:, first].sum()), int(found.roles[first].sum())
         answer = (
-            f"{plural(k, 'role')} explain{'s' * (k == 1)} {percent(found.coverage)} of {plural(found.ones.nnz, 'grant')} of "
-            f"{plural(n, 'user')}; the largest, {found.names[first]!r}, has {plural(int(found.members[:, first].sum()), 'member')}"
-            f" and {plural(int(found.roles[first].sum()), 'permission')}."
+            f"{plural(k, 'role')} explain{'s' * (k == 1)} {percent(found.coverage)} of "
+            f"{plural(found.ones.nnz, 'grant')} of {plural(n, 'user')}; the largest, {found.names[first]!r}, has "
+            f"{plural(members, 'member')} and {plural(held, 'permission')}."
         )
     else:
         answer = "No set of permissions is shared often enough for a role to save anything: grants are all direct."
