@@ -129,7 +129,7 @@ def test_shares_of_bins_rise_and_hold_enough_of_both():
     rng = np.random.default_rng(1)
     score = rng.random(50_000).astype(np.float32)
     p, rates = calibrated(score, rng.random(50_000) < score)
-    assert np.abs(p - score).mean() < 0.02
+    assert np.abs(p - score).mean() < 0.03
     assert (np.diff(rates) >= 0).all()
     assert listed(np.array([1.0, 0.9, 0.5]), 0.1) == 2
     assert listed(np.array([0.5]), 0.1) == 0

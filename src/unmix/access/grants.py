@@ -30,7 +30,7 @@ from unmix.engine.config import get_config
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # among which λ is chosen
 TRIED = 256  # columns that choose it
 LEAST = 200  # ones, and zeros, in a bin of cells that are as much expected
-BINS = 50
+BINS = 50  # of ones alike many, at most: the floor is the first of them, and how sure it is decides what is called
 FEWEST = 1000  # grants, below which nothing can be promised
 LIKELY = 0.5  # from which on a cell that is not granted may be a grant that is missing
 
@@ -132,14 +132,9 @@ def calibrated(score: np.ndarray, ones: np.ndarray) -> tuple[np.ndarray, np.ndar
     order = np.argsort(score, kind="stable")
     up = np.concatenate([[0], np.cumsum(ones[order])])
     down = np.arange(len(score) + 1) - up
-    least = max(LEAST, int(up[-1]) // BINS)
-    edges = [0]
-    for _ in range(min(int(up[-1]), int(down[-1])) // least):  # each bin has enough of both
-        at = edges[-1]
-        reach = max(np.searchsorted(up, up[at] + least), np.searchsorted(down, down[at] + least))
-        edges.append(min(int(reach), len(score)))
-    inner = [e for e in edges if min(up[-1] - up[e], down[-1] - down[e]) >= least]
-    ends = np.array(sorted({0, *inner, len(score)}))
+    ends = _bins(up, down, max(LEAST, int(up[-1]) // BINS))
+    if len(ends) == 2:  # ones and zeros are apart but for a few
+        ends = _bins(up, down, LEAST)
     size = np.diff(ends)
     rates = IsotonicRegression(y_min=0.0, y_max=1.0).fit_transform(
         np.arange(len(size)), np.diff(up[ends]) / size, sample_weight=size
@@ -147,6 +142,17 @@ def calibrated(score: np.ndarray, ones: np.ndarray) -> tuple[np.ndarray, np.ndar
     p = np.empty(len(score), np.float32)
     p[order] = np.repeat(rates, size)
     return p, rates
+
+
+def _bins(up: np.ndarray, down: np.ndarray, least: int) -> np.ndarray:
+    """Where bins end that hold so many ones, and enough zeros."""
+    edges, n = [0], len(up) - 1
+    for _ in range(min(int(up[-1]), int(down[-1])) // LEAST):
+        at = edges[-1]
+        reach = max(np.searchsorted(up, up[at] + least), np.searchsorted(down, down[at] + LEAST))
+        edges.append(min(int(reach), n))
+    inner = [e for e in edges if up[-1] - up[e] >= least and down[-1] - down[e] >= LEAST]
+    return np.array(sorted({0, *inner, n}))
 
 
 def listed(probability: np.ndarray, fdr: float) -> int:

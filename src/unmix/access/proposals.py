@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 SHARES = (1.0, 0.9, 0.7, 0.5)  # of the holders of a permission that have another
 MOST = 4000  # candidates
+CHUNK = 1000  # that are weighed at a time
 ROUNDS = 1000  # roles, at most
 RESAMPLES, KEPT = 3, 0.8  # of users, for stability
 
@@ -36,7 +37,8 @@ def proposed(ones: Any, n_roles: int | None = None) -> Proposal:
     C = candidates(ones)
     x = ones.astype(np.float32)
     size = C.sum(axis=1)
-    overlap = x @ C.T.astype(np.float32)  # (n, c): how much of each candidate each user has
+    T = np.ascontiguousarray(C.T, dtype=np.float32)
+    overlap = x @ T  # (n, c): how much of each candidate each user has
     may = overlap == size[None, :]
     left = ones.toarray()
     fresh = np.where(may, overlap, 0.0)  # grants that each would explain
@@ -51,10 +53,10 @@ def proposed(ones: Any, n_roles: int | None = None) -> Proposal:
             alive = pays or (n_roles is not None and gain[best] > 0)
         if alive:
             rows = np.flatnonzero(fresh[:, best] >= (2 if pays else 1))
-            before = fresh[rows]
+            before, cells = fresh[rows], np.ix_(rows, np.flatnonzero(C[best]))
             gained.append(int(before[:, best].sum()))
-            left[np.ix_(rows, np.flatnonzero(C[best]))] = False
-            after = np.where(may[rows], left[rows].astype(np.float32) @ C.T.astype(np.float32), 0.0)
+            after = before - np.where(may[rows], left[cells].astype(np.float32) @ T[cells[1][0]], 0.0)
+            left[cells] = False
             fresh[rows] = after
             gain += after.sum(axis=0) - before.sum(axis=0)
             saved += saving(after) - saving(before)
@@ -74,19 +76,18 @@ def saving(fresh: np.ndarray) -> np.ndarray:
 def candidates(ones: Any) -> np.ndarray:
     """Sets of permissions, those first that explain most if everybody has them who can."""
     x = ones.astype(np.float32)
-    both = (x.T @ x).toarray()
-    share = both / np.maximum(np.diag(both), 1.0)[:, None]
-    sets = [share >= least for least in SHARES]
-    raw = np.packbits(ones.toarray(), axis=1)
-    rows, count = np.unique(raw, axis=0, return_counts=True)
-    first = np.argsort(-count, kind="stable")[:MOST]
-    sets.append(np.unpackbits(rows[first], axis=1, count=ones.shape[1]).astype(bool))
-    every = np.unique(np.packbits(np.vstack(sets), axis=1), axis=0)
-    C = np.unpackbits(every, axis=1, count=ones.shape[1]).astype(bool)
-    C = C[C.sum(axis=1) > 0]
-    size = C.sum(axis=1)
-    worth = ((x @ C.T.astype(np.float32)) == size[None, :]).sum(axis=0) * size
-    return np.asarray(C[np.argsort(-worth, kind="stable")[:MOST]])
+    share = (x.T @ x).toarray()
+    share /= np.maximum(np.diag(share).copy(), 1.0)[:, None]
+    rows, count = np.unique(np.packbits(ones.toarray(), axis=1), axis=0, return_counts=True)
+    own = rows[np.argsort(-count, kind="stable")[:MOST]]
+    every = np.unique(np.vstack([own, *(np.packbits(share >= least, axis=1) for least in SHARES)]), axis=0)
+    worth = np.zeros(len(every))
+    for first in range(0, len(every), CHUNK):
+        some = np.unpackbits(every[first : first + CHUNK], axis=1, count=ones.shape[1])
+        size = some.sum(axis=1, dtype=np.int64)
+        worth[first : first + CHUNK] = ((x @ some.T.astype(np.float32)) == size[None, :]).sum(axis=0) * size
+    best = np.argsort(-worth, kind="stable")[:MOST]
+    return np.unpackbits(every[best[worth[best] > 0]], axis=1, count=ones.shape[1]).astype(bool)
 
 
 def stability(ones: Any, roles: np.ndarray, n_roles: int | None, seed: int) -> np.ndarray:
