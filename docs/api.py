@@ -67,6 +67,7 @@ MEANT = {"transform": "encode", "inverse_transform": "decode"}  # whose answer i
 QUESTIONS = {
     "Questions": [
         "report",
+        "roles",
         "select",
         "Select",
         "Selection",

@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "imputation": {"imputation", "model", "table", "engine", "maths", "kernels", *FAMILIES},
     "explanation": {"explanation", "model", "table", "engine", "maths"},
     "plot": {"plot", "explanation", "selection", "validate", "linear", "table", "engine", "model"},
-    "reporting": {"reporting", "explanation", "selection", "table", "engine", "io", "model"},
+    "access": {"access", "table", "engine"},
+    "reporting": {"reporting", "access", "explanation", "selection", "table", "engine", "io", "model"},
     "__main__.py": {"cli"},
     "cli": {
         "cli",

@@ -57,6 +57,7 @@ _OTHERS = {
     "pool": "unmix.imputation.pool",
     "dimension": "unmix.validate.dimension",
     "report": "unmix.reporting.report",
+    "roles": "unmix.reporting.roles",
 }
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "plot",
     "pool",
     "report",
+    "roles",
     "select",
     "set_config",
     "triples",
@@ -141,6 +143,7 @@ if TYPE_CHECKING:
     from unmix.outlier.conformal import OutlierDetector
     from unmix.recommend.pmf import PMF
     from unmix.reporting.report import report
+    from unmix.reporting.roles import roles
     from unmix.selection.choose import select
     from unmix.selection.estimator import Select
     from unmix.selection.result import Selection

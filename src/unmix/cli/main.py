@@ -27,6 +27,7 @@ COMMANDS = (
     "outliers",
     "impute",
     "recommend",
+    "roles",
     "fit",
     "apply",
     "models",
@@ -48,6 +49,7 @@ To begin, on any table – text, dates, categories and empty cells may be in it:
   unmix outliers table.csv --out odd.csv     rows that do not belong
   unmix impute table.csv --out filled.csv    empty cells filled, and how sure that is
   unmix recommend ratings.csv --user 196     what a user would like
+  unmix roles access.csv                     roles in a list of who may do what
   unmix models                               all models, for unmix fit and --model
 
 No file is ever overwritten unless you say --force, and the table that is read never.

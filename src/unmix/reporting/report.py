@@ -10,6 +10,7 @@ from typing import Any
 from unmix.engine.callbacks import progress_line
 from unmix.engine.config import get_config
 from unmix.io.write import replacing
+from unmix.reporting.access import access
 from unmix.reporting.components import components
 from unmix.reporting.contents import contents
 from unmix.reporting.groups import groups
@@ -20,7 +21,7 @@ from unmix.reporting.section import Section
 from unmix.reporting.view import View
 from unmix.table import Table
 
-SECTIONS: tuple[Callable[[View], Section | None], ...] = (contents, groups, components, parts, odd, holes)
+SECTIONS: tuple[Callable[[View], Section | None], ...] = (contents, access, groups, components, parts, odd, holes)
 # as they are told; a family adds its own here
 FIRST = (odd, components)  # are made before the others, which look at what these found
 
