@@ -72,7 +72,7 @@ LOOPS = {
     "kernels/bicliques.py:covered": "bits of a mask",
     "kernels/bicliques.py:count_cells": "bits of a mask",
     "kernels/bicliques.py:needless": "bits of a mask",
-    "kernels/bits.py:product": "bits of a mask",
+    "kernels/bits.py:unions": "bits of a mask",
     "kernels/bits.py:meet": "bits of a mask",
     "kernels/covering.py:greedy": "the greedy start of a set cover",
     "kernels/covering.py:search": "steps of local search within one round",
