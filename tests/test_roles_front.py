@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import unmix
-from unmix.access import access_list, review
+from unmix.access import access_list, is_access_list, review
 from unmix.access.grants import calibrated, expected, listed
 from unmix.cli.main import main
 from unmix.table import TableError
@@ -264,3 +264,19 @@ def test_the_report_tells_the_roles_of_an_access_list():
     X, _, _ = planted(24, 10, 2)
     frame = pd.DataFrame(as_pairs(X), columns=["user", "permission"])
     assert unmix.report(frame).to_dict()["access"]["coverage"] == 1.0
+
+
+def test_a_table_of_users_who_have_a_group_is_no_access_list():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"user": [f"u{i}" for i in range(60)], "group": rng.choice(["a", "b"], 60)})
+    assert is_access_list(unmix.Table(frame.assign(age=rng.normal(size=60)), kinds={"group": "category"}).raw)
+    wide = frame.assign(**{f"x{j}": rng.normal(size=60) for j in range(3)})
+    assert not is_access_list(unmix.Table(wide).raw)
+
+
+def test_of_a_long_table_few_rows_are_looked_at(monkeypatch):
+    raw = unmix.Table(pd.DataFrame(np.random.default_rng(0).normal(size=(5000, 12))).add_prefix("x")).raw
+    asked, whole = [], raw.slice
+    monkeypatch.setattr(raw, "slice", lambda a, b, names: asked.append(b - a) or whole(a, b, names))
+    assert not is_access_list(raw)
+    assert asked == [1000]

@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from unmix.table import Table, TableError
 from unmix.table.read import Raw, read
 
+GLANCE = 1000  # rows that tell most tables from an access list
+FEW = 4  # columns of a list of pairs: others would be a table of users who have a group
 CALLED = {  # how columns are called that hold users and permissions
     "user": ("user", "userid", "username", "account", "accountid", "employee", "employeeid", "person", "login",
              "principal", "identity", "subject", "who"),
@@ -96,7 +98,10 @@ def access_list(
 
 def is_access_list(raw: Raw) -> bool:
     """Whether a table is a list of pairs by the names of its columns, or a wide matrix of 0 and 1."""
-    return None not in _guessed(raw) or (raw.n > 1 and len(raw.names) > 8 and len(_flags(raw)) >= len(raw.names) - 1)
+    if None not in _guessed(raw):
+        return len(raw.names) <= FEW
+    most = len(raw.names) - 1  # but for one of ids
+    return raw.n > 1 and most > 7 and all(len(_flags(raw, rows)) >= most for rows in (GLANCE, raw.n))
 
 
 def _is_row(row: Any) -> bool:
@@ -124,7 +129,8 @@ def _frame(raw: Raw, names: Sequence[str] | None) -> AccessList:
         )
     ids = [name for name in raw.names if name not in flags or name == raw.index]
     columns = [name for name in flags if name not in ids]
-    cells = np.column_stack([raw.slice(0, raw.n, [c]).column(0).to_numpy().astype(float) for c in columns])
+    table = raw.slice(0, raw.n, columns)
+    cells = np.column_stack([table[c].to_numpy().astype(float) for c in columns])
     called = [str(v) for v in raw.slice(0, raw.n, ids[:1]).column(0).to_pylist()] if ids else None
     out = _array(cells, called, columns)
     out.notes += raw.notes
@@ -145,18 +151,19 @@ def _not_flags(raw: Raw, flags: list[str]) -> str | None:
     return f"column {odd[0]!r} holds {shown}, {kind} other than 0 and 1: give 1 where it is granted, 0 where it is not"
 
 
-def _flags(raw: Raw) -> list[str]:
-    """The columns that hold nothing but 0, 1 and empty cells."""
+def _flags(raw: Raw, rows: int | None = None) -> list[str]:
+    """The columns that hold nothing but 0, 1 and empty cells, in the first rows or in all."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    out = []
+    out, numbers = [], [f.name for f in raw.schema if pa.types.is_integer(f.type) or pa.types.is_floating(f.type)]
+    cells = raw.slice(0, raw.n if rows is None else min(rows, raw.n), numbers)
     for f in raw.schema:
         if pa.types.is_boolean(f.type):
             out.append(f.name)
-        elif pa.types.is_integer(f.type) or pa.types.is_floating(f.type):
-            bounds = pc.unique(raw.slice(0, raw.n, [f.name]).column(0)).to_pylist()
-            if len(bounds) < 5 and all(v in (0, 1, None) or v != v for v in bounds):
+        elif f.name in numbers:
+            values = pc.unique(cells[f.name])
+            if len(values) < 5 and all(v in (0, 1, None) or v != v for v in values.to_pylist()):
                 out.append(f.name)
     return out
 

@@ -24,7 +24,8 @@ def sections(found: Analysis, code: str) -> list[Section]:
 
 def access(view: View) -> Section | None:
     """The roles of a table that is an access list."""
-    if not is_access_list(view.table.raw):
+    raw = view.table.raw
+    if raw.n * len(raw.names) > MOST_CELLS or not is_access_list(raw):
         return None
     listing = access_list(view.table)
     n, d = listing.ones.shape
