@@ -58,8 +58,8 @@ def _review(found: Analysis, code: str) -> Section:
         )
     else:
         answer = (
-            "No grant can be called wrong with that confidence: what is rare here may be right and stand alone. The "
-            "least expected grants are a place to begin."
+            f"No grant stands out enough to be called wrong with at most {percent(found.fdr or 0.0)} false alarms: what "
+            "is rare here may be right. Begin the review with the grants that are least expected."
         )
     said = [
         "Each cell was predicted from all other cells of the list, without itself. Grants that nothing else speaks for "
