@@ -58,7 +58,7 @@ def _review(found: Analysis, code: str) -> Section:
         )
     else:
         answer = (
-            f"No grant stands out enough to be called wrong with at most {percent(found.fdr or 0.0)} false alarms: what "
+            f"No grant stands out enough to be called wrong at {percent(found.fdr or 0.0)} of false alarms: what "
             "is rare here may be right. Begin the review with the grants that are least expected."
         )
     said = [
