@@ -11,6 +11,7 @@ import unmix
 from unmix import PCA
 from unmix.engine.block import Block
 from unmix.engine.moments import moments
+from unmix.maths.spectra import squared_norm
 
 NAMES = [
     "components_",
@@ -60,6 +61,12 @@ def test_dual_where_columns_outnumber_rows(k, solver):
     np.testing.assert_allclose(ours.explained_variance_, peer.explained_variance_, atol=1e-9)
     np.testing.assert_allclose(ours.components_[:m], peer.components_[:m], atol=1e-6)
     np.testing.assert_allclose(ours.components_ @ ours.components_.T, np.eye(ours.n_components_), atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(60, 80), (301, 900), (700, 320)])
+def test_the_largest_singular_value_of_large_matrices_is_that_of_lapack(shape):
+    A = np.random.default_rng(0).normal(size=shape) * np.linspace(1, 3, shape[1])
+    assert squared_norm(A) == pytest.approx(np.linalg.norm(A, 2) ** 2, rel=1e-9)
 
 
 def test_mle_and_parallel_analysis_find_the_planted_number():

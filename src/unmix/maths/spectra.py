@@ -20,6 +20,7 @@ from unmix.maths.order import canonical
 
 SMALL = 64  # columns of a matrix
 PARALLEL_DRAWS = 20  # random data sets of parallel analysis
+DENSE_SIDE = 300  # of a matrix whose singular values are all computed to have the largest
 TINY = float(np.finfo(float).tiny)  # no variance of data whose squares float64 holds is below
 
 
@@ -248,6 +249,16 @@ def minka(values: np.ndarray, n: float) -> int:
     return best_k
 
 
+def squared_norm(A: np.ndarray) -> float:
+    """The square of the largest singular value; of large matrices by Lanczos, to nine digits."""
+    if min(A.shape) <= DENSE_SIDE:
+        return float(np.linalg.norm(A, 2) ** 2)
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    square = LinearOperator((len(A), len(A)), matvec=lambda x: A @ (A.T @ x), dtype=A.dtype)
+    return float(eigsh(square, 1, tol=1e-9, v0=np.ones(len(A)), return_eigenvectors=False)[0])
+
+
 def parallel(values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, rng: np.random.Generator) -> int:
     """How many leading variances exceed the largest that unrelated Gaussian columns show by chance.
 
@@ -265,7 +276,7 @@ def parallel(values: np.ndarray, V: np.ndarray, var: np.ndarray, n: float, rng: 
             else:
                 A = rng.standard_normal((d, free))
             A *= np.sqrt(left * (m / (m - t)))[:, None]  # what is left lies in m − t dimensions
-            chance[i] = np.linalg.norm(A, 2) ** 2 / n
+            chance[i] = squared_norm(A) / n
         if value <= np.quantile(chance, 0.95):
             return t
         left = np.maximum(left - value * v * v, 0.0)
