@@ -251,7 +251,7 @@ def test_outliers(frame, tmp_path):
     done = fine("outliers", tmp_path / "table.csv", "--label", "truth", "--out", tmp_path / "odd.csv")
     assert "1 row of 150 looks odd" in done.stdout
     assert "00017" in done.stdout
-    assert "income 9,000,000" in done.stdout
+    assert "income: 9,000,000" in done.stdout
     written = pd.read_csv(tmp_path / "odd.csv")
     assert written["odd"].to_numpy().nonzero()[0].tolist() == [17]
     assert written["p_value"].argmin() == 17
